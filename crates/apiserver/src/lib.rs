@@ -1,0 +1,5 @@
+//! The embedded Kubernetes API: store, watch, patch, admission, discovery, tables, auth.
+
+pub mod builtin;
+pub mod error;
+pub mod schema;

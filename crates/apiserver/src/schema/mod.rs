@@ -1,0 +1,73 @@
+//! The structural schema of one kind: the single description that defaulting, pruning, validation,
+//! field ownership, strategic merge and OpenAPI all read.
+//!
+//! Owns the shape of objects. Must never know about storage, HTTP or a particular kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// One node of a structural schema. Trees share sub-trees through `Arc` and never contain cycles.
+#[derive(Debug, Clone, Default)]
+pub struct Schema {
+    pub kind: Kind,
+    pub nullable: bool,
+    /// Named fields of an object.
+    pub properties: BTreeMap<Box<str>, Arc<Schema>>,
+    /// Schema of the values of a map (`additionalProperties` with a schema).
+    pub additional: Option<Arc<Schema>>,
+    /// Schema of the elements of a list.
+    pub items: Option<Arc<Schema>>,
+    pub required: Vec<Box<str>>,
+    pub default: Option<Value>,
+    /// `x-kubernetes-preserve-unknown-fields`: fields that are not specified are kept as they are.
+    pub preserve_unknown: bool,
+    /// `x-kubernetes-embedded-resource`: the object carries its own apiVersion, kind and metadata.
+    pub embedded_resource: bool,
+    pub list: ListKind,
+    /// `x-kubernetes-map-type: atomic`: owned and replaced as a whole.
+    pub atomic: bool,
+    /// How strategic merge patch treats this field; only built-in kinds have it.
+    pub patch: PatchStrategy,
+    /// Everything that only validation looks at.
+    pub rules: Option<Box<Rules>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// No `type`: any value.
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    /// `x-kubernetes-int-or-string`.
+    IntOrString,
+}
+
+/// `x-kubernetes-list-type`, with the keys of a map list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ListKind {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<Box<str>>),
+}
+
+/// The `patchStrategy` and `patchMergeKey` of a built-in field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PatchStrategy {
+    /// Lists are merged instead of replaced; by this key when they hold objects, as a set when `merge_key` is absent.
+    pub merge: bool,
+    pub merge_key: Option<Box<str>>,
+    /// `retainKeys`: fields that the patch does not list in `$retainKeys` are cleared.
+    pub retain_keys: bool,
+}
+
+/// Constraints on values; absent where any value of the right type will do.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {}

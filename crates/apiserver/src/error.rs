@@ -144,3 +144,223 @@ impl fmt::Display for FieldError {
         }
     }
 }
+
+/// One entry of `Status.details.causes`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: String,
+    pub message: String,
+    pub field: String,
+}
+
+/// A refusal with everything its `Status` object shows.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub code: StatusCode,
+    /// The machine-readable reason, e.g. `NotFound`; empty where Kubernetes gives none.
+    pub reason: &'static str,
+    pub message: String,
+    pub subject: Option<Subject>,
+    pub causes: Vec<Cause>,
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl ApiError {
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            subject: None,
+            causes: Vec::new(),
+            retry_after_seconds: None,
+        }
+    }
+
+    fn about(mut self, subject: Subject) -> Self {
+        self.subject = Some(subject);
+        self
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    pub fn forbidden(subject: Subject, why: impl fmt::Display) -> Self {
+        let message = format!("{} is forbidden: {why}", subject.qualified());
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(subject)
+    }
+
+    pub fn not_found(subject: Subject) -> Self {
+        let message = format!("{} not found", subject.qualified());
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(subject)
+    }
+
+    /// The path names nothing the server knows.
+    pub fn no_such_path() -> Self {
+        let mut error =
+            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+        error.subject = Some(Subject::default());
+        error.causes.push(Cause {
+            reason: "UnexpectedServerResponse".into(),
+            message: "404 page not found".into(),
+            field: String::new(),
+        });
+        error
+    }
+
+    pub fn method_not_supported(subject: Subject, method: &http::Method) -> Self {
+        let message =
+            format!("{method} is not supported on resources of kind {:?}; use another verb", subject.kind);
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject)
+    }
+
+    pub fn not_acceptable(wanted: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "NotAcceptable",
+            format!("only application/json and application/yaml are served, not {wanted:?}"),
+        )
+    }
+
+    pub fn already_exists(subject: Subject) -> Self {
+        let message = format!("{} already exists", subject.qualified());
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(subject)
+    }
+
+    pub fn conflict(subject: Subject, why: impl fmt::Display) -> Self {
+        let message = format!("Operation cannot be fulfilled on {}: {why}", subject.qualified());
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(subject)
+    }
+
+    /// The client wrote on the basis of a version that is no longer the current one.
+    pub fn stale(subject: Subject) -> Self {
+        Self::conflict(
+            subject,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    pub fn too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
+    }
+
+    pub fn unsupported_media_type(got: &str, supported: &[&str]) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}{}",
+                supported.join(", "),
+                if got.is_empty() { String::new() } else { format!(" (got {got})") }
+            ),
+        )
+    }
+
+    /// `subject.kind` is the kind, not the resource, as Kubernetes does for this reason.
+    pub fn invalid(subject: Subject, errors: &[FieldError]) -> Self {
+        let list = match errors {
+            [one] => one.to_string(),
+            many => {
+                format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            }
+        };
+        let kind = if subject.group.is_empty() {
+            subject.kind.clone()
+        } else {
+            format!("{}.{}", subject.kind, subject.group)
+        };
+        let message = format!("{kind} {:?} is invalid: {list}", subject.name);
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject);
+        error.causes = errors
+            .iter()
+            .map(|e| Cause {
+                reason: e.reason.cause().into(),
+                message: e.message(),
+                field: if e.path.is_empty() { "<nil>".into() } else { e.path.clone() },
+            })
+            .collect();
+        error
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {}", message.into()),
+        )
+    }
+
+    pub fn out_of_space(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message)
+    }
+
+    /// The server is starting or stopping; the client should come back.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
+        error.retry_after_seconds = Some(1);
+        error
+    }
+
+    /// The `Status` object for this error.
+    pub fn status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code.as_u16(),
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        let details = self.details();
+        if self.subject.is_some() || !details.is_empty() {
+            status["details"] = Value::Object(details);
+        }
+        status
+    }
+
+    fn details(&self) -> serde_json::Map<String, Value> {
+        let mut details = serde_json::Map::new();
+        if let Some(subject) = &self.subject {
+            for (key, text) in [("name", &subject.name), ("group", &subject.group), ("kind", &subject.kind)] {
+                if !text.is_empty() {
+                    details.insert(key.into(), text.as_str().into());
+                }
+            }
+        }
+        if !self.causes.is_empty() {
+            let causes = self.causes.iter().map(Cause::to_json).collect();
+            details.insert("causes".into(), Value::Array(causes));
+        }
+        if let Some(seconds) = self.retry_after_seconds {
+            details.insert("retryAfterSeconds".into(), seconds.into());
+        }
+        details
+    }
+}
+
+impl Cause {
+    fn to_json(&self) -> Value {
+        let mut cause = json!({ "reason": self.reason, "message": self.message });
+        if !self.field.is_empty() {
+            cause["field"] = self.field.as_str().into();
+        }
+        cause
+    }
+}

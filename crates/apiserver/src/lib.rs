@@ -3,3 +3,4 @@
 pub mod builtin;
 pub mod error;
 pub mod schema;
+pub mod store;

@@ -56,6 +56,11 @@ impl Prefix {
         Self(format!("{resource}/{namespace}/").into())
     }
 
+    /// Only this key, and longer ones that a filter drops.
+    pub fn exact(key: &Key) -> Self {
+        Self(key.0.clone())
+    }
+
     /// Every object there is.
     pub fn everything() -> Self {
         Self("".into())

@@ -12,6 +12,9 @@ use super::{Result, Store, StoreError, Stored};
 
 type Revisions = ReadOnlyTable<u64, &'static [u8]>;
 
+/// Keys looked at in one call.
+pub const SCAN: usize = 1024;
+
 /// Some objects of a list, in key order.
 #[derive(Debug, Default)]
 pub struct Page {
@@ -113,8 +116,8 @@ impl Snapshot {
         self.revision
     }
 
-    /// At most `limit` objects from `start` on; `keep` decides on each by its JSON and stops nothing: a page
-    /// that was asked for ten matches reads on until it has them.
+    /// At most `limit` objects from `start` on that `keep` accepts. Ends early, with a `next`, after looking at
+    /// [`SCAN`] keys, so that one call never holds its thread for long.
     pub fn page(
         &self,
         prefix: &Prefix,
@@ -128,9 +131,9 @@ impl Snapshot {
             let index = txn.open_table(INDEX)?;
             let revisions = txn.open_table(REVISIONS)?;
             let mut page = Page::default();
-            for entry in index.range(start..end.as_str())? {
+            for (seen, entry) in index.range(start..end.as_str())?.enumerate() {
                 let (key, newest) = entry?;
-                if page.items.len() == limit {
+                if page.items.len() == limit || seen == SCAN {
                     page.next = Some(key.value().to_string());
                     break;
                 }

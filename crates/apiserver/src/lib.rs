@@ -2,4 +2,6 @@
 
 pub mod builtin;
 pub mod error;
+pub mod fields;
+pub mod patch;
 pub mod schema;

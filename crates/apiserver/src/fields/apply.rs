@@ -58,7 +58,7 @@ pub fn apply(
     if !force {
         refuse_conflicts(schema, live, &managers, &own, &comparison, ctx)?;
     }
-    settle(&mut managers, own, claimed, comparison, ctx);
+    settle(&mut managers, own, claimed, &comparison, ctx);
 
     if ctx.manager == last_applied::MANAGER {
         last_applied::refresh(&mut object, config);
@@ -183,7 +183,7 @@ fn settle(
     managers: &mut Managers,
     own: Identity,
     mut claimed: Set,
-    comparison: Comparison,
+    comparison: &Comparison,
     ctx: &WriteContext<'_>,
 ) {
     for changed in [&comparison.added, &comparison.modified, &comparison.removed] {

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn elements_order_by_kind_and_numbers_by_value() {
-        let mut elements = vec![
+        let mut elements = [
             PathElement::Index(0),
             PathElement::value(json!(10)),
             PathElement::value(json!(9)),

@@ -136,6 +136,7 @@ fn malformed(why: &str) -> PatchError {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
 mod tests {
     use serde_json::json;
 

@@ -188,6 +188,7 @@ fn diff_items(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
 mod tests {
     use serde_json::json;
 

@@ -104,6 +104,7 @@ pub(in crate::fields) fn collapse_atomic(schema: &Schema, set: &mut Set) -> bool
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
 mod tests {
     use serde_json::json;
 

@@ -60,7 +60,7 @@ fn merge_lists(schema: &Schema, live: &[Value], applied: &[Value]) -> Result<Vec
     }
     let counterpart: Vec<Option<usize>> =
         live.iter().map(|(element, _)| at_applied.get(element).copied()).collect();
-    let bases = bases(&live, &counterpart, applied.len());
+    let bases = bases(&counterpart, applied.len());
     let shared: Vec<usize> = (0..applied.len()).filter(|at| bases[*at] != Base::None).collect();
 
     let mut out = Vec::with_capacity(live.len().max(applied.len()));
@@ -104,11 +104,11 @@ enum Base {
     Duplicates,
 }
 
-fn bases(live: &[(PathElement, &Value)], counterpart: &[Option<usize>], applied: usize) -> Vec<Base> {
+fn bases(counterpart: &[Option<usize>], applied: usize) -> Vec<Base> {
     let mut bases = vec![Base::None; applied];
-    for at in 0..live.len() {
-        let Some(base) = counterpart[at].map(|applied| &mut bases[applied]) else { continue };
-        *base = if *base == Base::None { Base::Item(at) } else { Base::Duplicates };
+    for (live, applied) in counterpart.iter().enumerate() {
+        let Some(base) = applied.map(|at| &mut bases[at]) else { continue };
+        *base = if *base == Base::None { Base::Item(live) } else { Base::Duplicates };
     }
     bases
 }
@@ -126,6 +126,7 @@ fn merge_item(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
 mod tests {
     use serde_json::json;
 

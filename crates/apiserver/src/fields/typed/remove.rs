@@ -78,6 +78,7 @@ fn keep_keys(schema: &Schema, item: &Value, kept: &mut Map<String, Value>) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
 mod tests {
     use serde_json::json;
 

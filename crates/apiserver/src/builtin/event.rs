@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::access::{at, fill, int_at, is_set, name, str_at};
 use super::human::since;
-use super::{Builtin, Column, PLAIN, column};
+use super::{Builtin, Column, NameRule, PLAIN, column};
 
 pub static EVENT: Builtin = Builtin {
     kind: "Event",
@@ -17,6 +17,7 @@ pub static EVENT: Builtin = Builtin {
     singular: "event",
     short_names: &["ev"],
     namespaced: true,
+    name_rule: NameRule::PathSegment,
     create_on_update: true,
     schema: Event::json_schema,
     default,

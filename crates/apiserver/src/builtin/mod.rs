@@ -2,12 +2,14 @@
 //!
 //! Owns what is particular to a built-in kind. Must never store anything; the generic verbs do that.
 
+use granary_api::names;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::error::FieldError;
 
 pub mod access;
+mod changes;
 mod column;
 mod config_map;
 mod crd;
@@ -17,20 +19,26 @@ mod csi_storage_capacity;
 mod endpoints;
 mod event;
 mod events_event;
+mod field;
 pub mod human;
 mod lease;
 mod namespace;
 mod node;
+mod node_selector;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
+mod quantity;
 mod review;
 mod secret;
 mod service;
 mod service_account;
 mod storage_class;
+#[cfg(test)]
+mod testing;
 mod volume_attachment;
 mod volume_attributes_class;
+mod volume_source;
 
 pub use events_event::{core_to_events, events_to_core};
 pub use review::REVIEWS;
@@ -103,8 +111,19 @@ pub enum NameRule {
     Subdomain,
     /// RFC 1123 label: no dots, at most 63 characters.
     Label,
-    /// RFC 1035 label: as above, and starts with a letter.
-    Label1035,
+    /// Anything that fits into a URL: only core events, whose names start with the name of any object.
+    PathSegment,
+}
+
+impl NameRule {
+    /// What is wrong with a name; nothing when it is fine.
+    pub fn complaints(self, name: &str) -> Vec<String> {
+        match self {
+            Self::Subdomain => names::dns1123_subdomain(name),
+            Self::Label => names::dns1123_label(name),
+            Self::PathSegment => names::path_segment(name),
+        }
+    }
 }
 
 /// One column of a server-side table.

@@ -25,7 +25,7 @@ pub static SERVICE: Builtin = Builtin {
     short_names: &["svc"],
     categories: &["all"],
     namespaced: true,
-    name_rule: NameRule::Label1035,
+    name_rule: NameRule::Label,
     has_status: true,
     create_on_update: true,
     schema: Service::json_schema,

@@ -1,6 +1,8 @@
 //! PersistentVolumeClaim: the wish for a volume.
 //!
-//! Owns defaults and printed cells of this kind. Must never bind a claim to a volume.
+//! Owns defaults and printed cells of this kind; its rules are in the file beside it. Must never bind a claim.
+
+mod rules;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -9,7 +11,9 @@ use serde_json::{Value, json};
 
 use super::access::{at, fill, fill_zero, is_set, name, remove, str_at, texts_at};
 use super::persistent_volume::{access_modes, or_unset, phase, quantity_or_zero, storage_class};
-use super::{Builtin, Column, PLAIN, column, human};
+use super::{Builtin, Column, PLAIN, column, human, quantity};
+
+pub use rules::check_spec;
 
 pub static PERSISTENT_VOLUME_CLAIM: Builtin = Builtin {
     kind: "PersistentVolumeClaim",
@@ -20,6 +24,7 @@ pub static PERSISTENT_VOLUME_CLAIM: Builtin = Builtin {
     has_status: true,
     schema: PersistentVolumeClaim::json_schema,
     default,
+    validate: rules::validate,
     columns: &[
         column::NAME,
         Column::text("Status", "Pending, Bound, Lost or Terminating."),
@@ -38,11 +43,15 @@ pub static PERSISTENT_VOLUME_CLAIM: Builtin = Builtin {
 fn default(claim: &mut Value) {
     fill_zero(claim, "/status/phase", "Pending");
     default_spec(claim);
+    quantity::canonical_map(claim, "/status/capacity");
+    quantity::canonical_map(claim, "/status/allocatedResources");
 }
 
 /// The part that an ephemeral volume's claim template shares with a claim.
 pub fn default_spec(claim: &mut Value) {
     fill(claim, "/spec/volumeMode", "Filesystem");
+    quantity::canonical_map(claim, "/spec/resources/requests");
+    quantity::canonical_map(claim, "/spec/resources/limits");
     normalize_data_source(claim);
 }
 
@@ -95,4 +104,58 @@ fn row(claim: &Value, now: Timestamp) -> Vec<Value> {
         human::age(claim, now).into(),
         or_unset(claim, "/spec/volumeMode").into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::testing::{cells, defaulted, stored};
+
+    const PVC: &Builtin = &PERSISTENT_VOLUME_CLAIM;
+
+    #[test]
+    fn a_claim_is_a_pending_file_system() {
+        let sent = json!({ "spec": { "resources": { "requests": { "storage": "1024Mi" } } } });
+        assert_eq!(
+            defaulted(PVC, sent),
+            json!({
+                "spec": { "volumeMode": "Filesystem", "resources": { "requests": { "storage": "1Gi" } } },
+                "status": { "phase": "Pending" },
+            })
+        );
+    }
+
+    #[test]
+    fn either_form_of_a_data_source_fills_the_other() {
+        let clone = json!({ "kind": "PersistentVolumeClaim", "name": "golden" });
+        let old_form = defaulted(PVC, json!({ "spec": { "dataSource": clone } }));
+        assert_eq!(old_form["spec"]["dataSourceRef"], clone);
+        let new_form = defaulted(PVC, json!({ "spec": { "dataSourceRef": clone } }));
+        assert_eq!(new_form["spec"]["dataSource"], clone);
+
+        let elsewhere = json!({ "kind": "PersistentVolumeClaim", "name": "golden", "namespace": "images" });
+        let foreign = defaulted(PVC, json!({ "spec": { "dataSourceRef": elsewhere } }));
+        assert_eq!(at(&foreign, "/spec/dataSource"), &Value::Null);
+        let unknown = json!({ "apiGroup": "example.com", "kind": "Tape", "name": "t" });
+        let dropped = defaulted(PVC, json!({ "spec": { "dataSource": unknown } }));
+        assert_eq!(at(&dropped, "/spec/dataSource"), &Value::Null);
+    }
+
+    #[test]
+    fn the_row_shows_size_and_modes_once_bound() {
+        let mut claim =
+            defaulted(PVC, json!({ "metadata": stored("data"), "spec": { "storageClassName": "fast" } }));
+        assert_eq!(
+            cells(PVC, &claim),
+            ["data", "Pending", "", "", "", "fast", "<unset>", "5m12s", "Filesystem"]
+        );
+        claim["spec"]["volumeName"] = json!("pv-1");
+        claim["status"] = json!({
+            "phase": "Bound", "capacity": { "storage": "10Gi" }, "accessModes": ["ReadWriteOncePod"],
+        });
+        assert_eq!(
+            cells(PVC, &claim),
+            ["data", "Bound", "pv-1", "10Gi", "RWOP", "fast", "<unset>", "5m12s", "Filesystem"]
+        );
+    }
 }

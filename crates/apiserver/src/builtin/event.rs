@@ -2,14 +2,20 @@
 //!
 //! Owns defaults, selectable fields and printed cells of events. Must never merge or expire them.
 
+use granary_api::names;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::access::{at, fill, int_at, is_set, name, str_at};
+use super::field::Field;
 use super::human::since;
 use super::{Builtin, Column, NameRule, PLAIN, column};
+use crate::error::FieldError;
+
+const MAX_WORD: usize = 128;
+const MAX_MESSAGE: usize = 1024;
 
 pub static EVENT: Builtin = Builtin {
     kind: "Event",
@@ -21,6 +27,7 @@ pub static EVENT: Builtin = Builtin {
     create_on_update: true,
     schema: Event::json_schema,
     default,
+    validate: |event, _, errors| check(event, "reportingComponent", errors),
     columns: COLUMNS,
     row,
     fields,
@@ -43,6 +50,47 @@ pub const COLUMNS: &[Column] = &[
 fn default(event: &mut Value) {
     fill(event, "/reportingComponent", "");
     fill(event, "/reportingInstance", "");
+}
+
+/// The rules that both groups have. They differ in what they call the reporting controller.
+pub fn check(event: &Value, controller_name: &str, errors: &mut Vec<FieldError>) {
+    let root = Field::root(event);
+    let namespace = root.at("metadata.namespace");
+    let involved = root.at("involvedObject.namespace");
+    let agrees = match (root.at("eventTime").is_set(), involved.text()) {
+        (false, "") => matches!(namespace.text(), "" | "default"),
+        (false, other) => other == namespace.text(),
+        (true, "") => matches!(namespace.text(), "default" | "kube-system"),
+        (true, _) => true,
+    };
+    if !agrees {
+        let detail = "does not match event.namespace";
+        errors.push(FieldError::invalid(involved.path.as_str(), involved.text(), detail));
+    }
+    if root.at("eventTime").is_set() {
+        check_new_form(&root, controller_name, errors);
+    }
+    namespace.known_as("namespace").follow(names::dns1123_subdomain, errors);
+}
+
+/// An event with `eventTime` says who reports what.
+fn check_new_form(root: &Field, controller_name: &str, errors: &mut Vec<FieldError>) {
+    let controller = root.at("reportingComponent").known_as(controller_name);
+    controller.need(errors);
+    controller.follow(names::label_key, errors);
+    for field in ["reportingInstance", "action", "reason"] {
+        let word = root.at(field);
+        word.need(errors);
+        check_length(&word, MAX_WORD, errors);
+    }
+    check_length(&root.at("message"), MAX_MESSAGE, errors);
+}
+
+fn check_length(text: &Field, most: usize, errors: &mut Vec<FieldError>) {
+    if text.text().len() > most {
+        let detail = format!("can have at most {most} characters");
+        errors.push(FieldError::invalid(text.path.as_str(), "", detail));
+    }
 }
 
 pub fn row(event: &Value, now: Timestamp) -> Vec<Value> {
@@ -112,4 +160,75 @@ fn fields(event: &Value) -> Vec<(&'static str, String)> {
     ]
     .map(|(field, value)| (field, value.to_string()))
     .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::testing::{CREATED, cells, refusals, stored, with};
+    use serde_json::json;
+
+    fn event() -> Value {
+        json!({
+            "metadata": stored("data.17"), "type": "Warning", "reason": "Failed", "message": " no space \n",
+            "involvedObject": { "kind": "Volume", "namespace": "default", "name": "data", "fieldPath": "spec.x" },
+            "source": { "component": "provisioner", "host": "node-1" },
+            "firstTimestamp": "2024-05-01T11:00:00Z", "lastTimestamp": CREATED, "count": 3,
+        })
+    }
+
+    #[test]
+    fn an_event_lives_with_its_object() {
+        assert_eq!(refusals(&EVENT, &event()), [""; 0]);
+        let strayed = with(event(), "/involvedObject/namespace", json!("other"));
+        assert_eq!(
+            refusals(&EVENT, &strayed),
+            ["involvedObject.namespace: Invalid value: \"other\": does not match event.namespace"]
+        );
+    }
+
+    #[test]
+    fn an_event_of_the_new_form_says_who_and_what() {
+        let mut modern = with(event(), "/eventTime", json!("2024-05-01T12:00:00.000000Z"));
+        modern["message"] = json!("x".repeat(1025));
+        let texts = refusals(&EVENT, &modern);
+        assert_eq!(texts[0], "reportingComponent: Required value");
+        let rest = [
+            "reportingInstance: Required value",
+            "action: Required value",
+            "message: Invalid value: \"\": can have at most 1024 characters",
+        ];
+        assert_eq!(texts[texts.len() - 3..], rest);
+    }
+
+    #[test]
+    fn the_row_reads_like_a_log_line() {
+        assert_eq!(
+            cells(&EVENT, &event()),
+            [
+                "5m12s",
+                "Warning",
+                "Failed",
+                "volume/data",
+                "spec.x",
+                "provisioner, node-1",
+                "no space",
+                "60m",
+                "3",
+                "data.17"
+            ]
+        );
+        let single = json!({
+            "involvedObject": { "kind": "Node" }, "eventTime": CREATED, "reportingComponent": "kubelet",
+            "series": { "count": 5, "lastObservedTime": "2024-05-01T11:59:30Z" },
+        });
+        assert_eq!(cells(&EVENT, &single), ["30s", "", "", "node", "", "kubelet", "", "5m12s", "5", ""]);
+    }
+
+    #[test]
+    fn selectors_see_the_object_and_the_source() {
+        let fields = (EVENT.fields)(&event());
+        assert!(fields.contains(&("involvedObject.name", "data".into())));
+        assert!(fields.contains(&("source", "provisioner".into())));
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::error::FieldError;
 
 pub mod access;
+mod address;
 mod changes;
 mod column;
 mod config_map;

@@ -1,6 +1,9 @@
 //! Service: a stable name for a set of pods.
 //!
-//! Owns defaults and printed cells of this kind. Must never hand out addresses or ports: there is no allocator.
+//! Owns defaults and printed cells of this kind; its rules are in the file beside it. Must never hand out
+//! addresses or ports: there is no allocator.
+
+mod rules;
 
 use std::collections::BTreeSet;
 
@@ -30,6 +33,8 @@ pub static SERVICE: Builtin = Builtin {
     create_on_update: true,
     schema: Service::json_schema,
     default,
+    carry,
+    validate: rules::validate,
     columns: &[
         column::NAME,
         Column::text("Type", "How the service can be reached."),
@@ -87,6 +92,21 @@ fn default(service: &mut Value) {
     fill(service, "/status/loadBalancer", json!({}));
 }
 
+/// A service keeps the address it has when an update does not mention it.
+fn carry(new: &mut Value, old: &Value, _now: Timestamp) {
+    let external_name = |service: &Value| str_at(service, "/spec/type") == "ExternalName";
+    let mentioned = !str_at(new, "/spec/clusterIP").is_empty() || !is_zero(at(new, "/spec/clusterIPs"));
+    if mentioned || external_name(new) || external_name(old) {
+        return;
+    }
+    for pointer in ["/spec/clusterIP", "/spec/clusterIPs"] {
+        let stored = at(old, pointer).clone();
+        if !is_zero(&stored) {
+            fill_zero(new, pointer, stored);
+        }
+    }
+}
+
 fn row(service: &Value, now: Timestamp) -> Vec<Value> {
     let cluster_ip = match texts_at(service, "/spec/clusterIPs").first() {
         Some(address) => address,
@@ -142,4 +162,70 @@ fn selector(service: &Value) -> String {
 
 fn or_none(text: String) -> String {
     if text.is_empty() { "<none>".into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::testing::{cells, defaulted, now, stored, with};
+
+    fn service() -> Value {
+        defaulted(
+            &SERVICE,
+            json!({ "metadata": stored("web"), "spec": {
+                "selector": { "app": "web", "a": "b" }, "ports": [{ "port": 80 }, { "port": 443, "targetPort": "tls" }],
+            } }),
+        )
+    }
+
+    #[test]
+    fn a_service_is_reached_within_the_cluster_by_default() {
+        assert_eq!(
+            service()["spec"],
+            json!({
+                "type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                "selector": { "app": "web", "a": "b" },
+                "ports": [
+                    { "port": 80, "targetPort": 80, "protocol": "TCP" },
+                    { "port": 443, "targetPort": "tls", "protocol": "TCP" },
+                ],
+            })
+        );
+        assert_eq!(service()["status"], json!({ "loadBalancer": {} }));
+
+        let sticky =
+            defaulted(&SERVICE, json!({ "spec": { "sessionAffinity": "ClientIP", "clusterIP": "None" } }));
+        assert_eq!(
+            sticky["spec"]["sessionAffinityConfig"],
+            json!({ "clientIP": { "timeoutSeconds": 10800 } })
+        );
+        assert_eq!(sticky["spec"]["clusterIPs"], json!(["None"]));
+
+        let balanced = defaulted(&SERVICE, json!({ "spec": { "type": "LoadBalancer" } }));
+        assert_eq!(balanced["spec"]["externalTrafficPolicy"], "Cluster");
+        assert_eq!(balanced["spec"]["allocateLoadBalancerNodePorts"], true);
+    }
+
+    #[test]
+    fn an_update_without_the_address_keeps_it() {
+        let old = defaulted(&SERVICE, with(service(), "/spec/clusterIP", json!("10.96.0.7")));
+        let mut new = service();
+        (SERVICE.carry)(&mut new, &old, now());
+        assert_eq!(new["spec"]["clusterIP"], "10.96.0.7");
+        assert_eq!(new["spec"]["clusterIPs"], json!(["10.96.0.7"]));
+    }
+
+    #[test]
+    fn the_row_shows_addresses_and_ports() {
+        assert_eq!(
+            cells(&SERVICE, &service()),
+            ["web", "ClusterIP", "<none>", "<none>", "80/TCP,443/TCP", "5m12s", "a=b,app=web"]
+        );
+        let mut balanced = with(service(), "/spec/type", json!("LoadBalancer"));
+        assert_eq!(cells(&SERVICE, &balanced)[3], "<pending>");
+        balanced["status"]["loadBalancer"]["ingress"] = json!([{ "ip": "192.0.2.7" }, { "hostname": "lb" }]);
+        balanced["spec"]["ports"][0]["nodePort"] = json!(30080);
+        let row = cells(&SERVICE, &balanced);
+        assert_eq!(row[3..5], ["192.0.2.7,lb", "80:30080/TCP,443/TCP"]);
+    }
 }

@@ -6,6 +6,7 @@ use granary_api::names;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::builtin::NameRule;
 use crate::error::FieldError;
 
 /// RFC 3339 with whole seconds, as Kubernetes writes times.
@@ -125,7 +126,7 @@ fn drop_empty(meta: &mut Map<String, Value>) {
 }
 
 /// Refuses what Kubernetes refuses in the metadata of any kind. `name_rule` judges the name.
-pub fn validate(object: &Value, old: Option<&Value>, name_rule: fn(&str) -> Vec<String>) -> Vec<FieldError> {
+pub fn validate(object: &Value, old: Option<&Value>, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let meta = &object["metadata"];
     validate_name(meta, old, name_rule, &mut errors);
@@ -139,7 +140,7 @@ pub fn validate(object: &Value, old: Option<&Value>, name_rule: fn(&str) -> Vec<
 fn validate_name(
     meta: &Value,
     old: Option<&Value>,
-    name_rule: fn(&str) -> Vec<String>,
+    name_rule: NameRule,
     errors: &mut Vec<FieldError>,
 ) {
     let name = meta["name"].as_str().unwrap_or_default();
@@ -150,7 +151,7 @@ fn validate_name(
         return;
     }
     if let Some(prefix) = meta["generateName"].as_str().filter(|p| !p.is_empty()) {
-        for problem in name_rule(&names::mask_generate_name(prefix)) {
+        for problem in name_rule.complaints(&names::mask_generate_name(prefix)) {
             errors.push(FieldError::invalid("metadata.generateName", prefix, problem));
         }
     }
@@ -158,7 +159,7 @@ fn validate_name(
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
         return;
     }
-    for problem in name_rule(name) {
+    for problem in name_rule.complaints(name) {
         errors.push(FieldError::invalid("metadata.name", name, problem));
     }
 }
@@ -251,10 +252,10 @@ mod tests {
     use granary_api::names;
     use serde_json::json;
 
-    use super::{generated_name, prepare_create, prepare_update, validate};
+    use super::{NameRule, generated_name, prepare_create, prepare_update, validate};
 
     fn paths(object: &serde_json::Value, old: Option<&serde_json::Value>) -> Vec<String> {
-        validate(object, old, names::dns1123_subdomain).into_iter().map(|e| e.path).collect()
+        validate(object, old, NameRule::Subdomain).into_iter().map(|e| e.path).collect()
     }
 
     #[test]

@@ -47,8 +47,8 @@ pub fn load_or_make(dir: &Path, names: &[String], addresses: &[IpAddr]) -> Resul
     let ca_pem = read(&ca_file)?;
     let unusable = |detail: String| TlsError::Use { path: dir.into(), detail };
     let key = KeyPair::from_pem(&read(&key_file)?).map_err(|e| unusable(e.to_string()))?;
-    let issuer =
-        rcgen::Issuer::from_ca_cert_pem(&ca_pem, key).map_err(|e| unusable(e.to_string()))?;
+    // The CA's name and key are all that its signature carries.
+    let issuer = rcgen::Issuer::new(ca_params(), key);
     let serving_key = KeyPair::generate()?;
     let certificate = serving_params(names, addresses)?.signed_by(&serving_key, &issuer)?;
     let chain = vec![certificate.der().clone(), ca_der(&ca_pem).map_err(unusable)?];
@@ -82,13 +82,17 @@ fn validity(params: &mut CertificateParams, days: i64) {
     params.not_after = (now + day * days as u32).into();
 }
 
-fn make_ca(ca_file: &Path, key_file: &Path) -> Result<(), TlsError> {
+fn ca_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = named("granary-ca");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     validity(&mut params, CA_DAYS);
-    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    params
+}
+
+fn make_ca(ca_file: &Path, key_file: &Path) -> Result<(), TlsError> {
+    let issuer = CertifiedIssuer::self_signed(ca_params(), KeyPair::generate()?)?;
     write_private(key_file, issuer.key().serialize_pem().as_bytes())?;
     write_private(ca_file, issuer.pem().as_bytes())
 }

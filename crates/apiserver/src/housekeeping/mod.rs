@@ -41,11 +41,12 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Runs until the server stops.
 pub(crate) async fn run(api: Arc<Api>) {
     let stopping = api.stopping.clone();
+    let mut janitor = Janitor::new(api.clone());
     tokio::select! {
         () = stopping.cancelled() => {}
         () = api.store.maintain() => {}
         () = events::expire(&api) => {}
-        () = Janitor::new(api.clone()).run() => {}
+        () = janitor.run() => {}
     }
 }
 

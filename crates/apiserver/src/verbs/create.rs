@@ -30,7 +30,9 @@ impl Api {
     pub(super) async fn store_new(&self, call: &mut Call, mut object: Value, own: Ownership) -> Result<Value> {
         self.require_namespace(call)?;
         let resource = call.resource.clone();
+        let keeps_status = resource.builtin().is_some_and(|kind| kind.status_on_create);
         if resource.has_status
+            && !keeps_status
             && let Some(members) = object.as_object_mut()
         {
             members.remove("status");

@@ -86,5 +86,8 @@ fn patch_error(call: &Call, error: &PatchError) -> ApiError {
             refused
         }
         PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
+        PatchError::TooLarge(_) => {
+            ApiError::new(http::StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", error.to_string())
+        }
     }
 }

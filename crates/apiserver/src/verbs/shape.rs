@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::Call;
-use crate::builtin;
+use crate::builtin::{self, NameRule};
 use crate::error::{ApiError, FieldError, Result};
 use crate::http::media::Decoded;
 use crate::http::query::FieldValidation;
@@ -190,14 +190,9 @@ pub fn refuse(resource: &Resource, name: &str, errors: Vec<FieldError>) -> Resul
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource.kind_subject(name), &errors)) }
 }
 
-/// Kinds with stricter names check them in their own validation.
-fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
-    use granary_api::names;
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => names::dns1123_label,
-        ("", "services") => names::dns1035_label,
-        _ => names::dns1123_subdomain,
-    }
+/// Custom resources are named as most kinds are.
+fn name_rule(resource: &Resource) -> NameRule {
+    resource.builtin().map_or(NameRule::Subdomain, |kind| kind.name_rule)
 }
 
 /// Whether anything that a controller acts on differs: all but metadata and, where it is apart, status.

@@ -23,14 +23,15 @@ impl Api {
             return self.update_scale(call, &object).await;
         }
         if self.live(call)?.is_none() {
-            if creates_on_update(call) && call.subresource.is_empty() {
+            let creates = call.resource.builtin().is_some_and(|kind| kind.create_on_update);
+            if creates && call.subresource.is_empty() {
                 let created = self.store_new(call, object, Ownership::Track).await?;
                 return Ok(Answer::Object(StatusCode::CREATED, created));
             }
             return Err(call.not_found());
         }
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_string();
-        if version.is_empty() && call.resource.is_custom() {
+        if version.is_empty() && call.resource.builtin().is_none_or(|kind| kind.needs_version) {
             let missing = FieldError::invalid(
                 "metadata.resourceVersion",
                 serde_json::Number::from(0),
@@ -103,6 +104,9 @@ impl Api {
         isolate(call, old, &mut object);
         meta::prepare_update(&mut object, old);
         shape::default(&resource, &mut object);
+        if let Some(kind) = resource.builtin() {
+            (kind.carry)(&mut object, old, now);
+        }
         if resource.is_crd() {
             custom_definitions::prepare(self, &mut object, Some(old), now);
         }
@@ -173,14 +177,6 @@ impl From<ApiError> for Refused {
     fn from(error: ApiError) -> Self {
         Self::Final(error)
     }
-}
-
-/// Kinds that PUT creates when they are not there.
-fn creates_on_update(call: &Call) -> bool {
-    matches!(
-        (call.resource.group.as_str(), call.resource.plural.as_str()),
-        ("", "events" | "endpoints") | ("events.k8s.io", "events") | ("coordination.k8s.io", "leases")
-    )
 }
 
 /// Each end point writes its own part of an object and leaves the rest as it is.

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{
     Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use crate::{
@@ -161,7 +161,10 @@ async fn from_files(files: &[PathBuf], context: Option<&str>) -> Result<(Config,
     let unusable = |reason: String| CliError::Kubeconfig { path: path.clone(), reason };
     let mut merged = Kubeconfig::default();
     for file in files {
-        let next = Kubeconfig::read_from(file).map_err(|error| unusable(error.to_string()))?;
+        let next = Kubeconfig::read_from(file).map_err(|error| match error {
+            KubeconfigError::ReadConfig(cause, _) => unusable(cause.to_string()),
+            other => unusable(other.to_string()),
+        })?;
         merged = merged.merge(next).map_err(|error| unusable(error.to_string()))?;
     }
     let context = match context.map(str::to_owned).or_else(|| merged.current_context.clone()) {

@@ -172,10 +172,17 @@ fn status_exit(status: &Status) -> Exit {
 
 fn api_message(status: &Status) -> String {
     let message = status.message.trim();
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     if message.is_empty() {
-        format!("the API answered {} {}", status.code, status.reason).trim_end().to_owned()
-    } else {
-        message.to_owned()
+        return format!("the API answered {} {}", status.code, status.reason).trim_end().to_owned();
+    }
+    // Several wrong fields in one sentence are hard to read; the answer also has them one by one.
+    match message.split_once(" is invalid: [") {
+        Some((what, _)) if causes.len() > 1 => {
+            let lines = causes.iter().map(|cause| format!("\n  {}: {}", cause.field, cause.message));
+            format!("{what} is invalid:{}", lines.collect::<String>())
+        }
+        _ => message.to_owned(),
     }
 }
 
@@ -240,6 +247,19 @@ mod tests {
         let hint = api(401, "Unauthorized", "Unauthorized").hint().expect("a hint");
         assert!(hint.contains("/data/kubeconfig"), "{hint}");
         assert!(hint.contains("token of user \"admin\""), "{hint}");
+    }
+
+    #[test]
+    fn each_wrong_field_gets_its_line() {
+        let status: Status = serde_json::from_value(serde_json::json!({
+            "code": 422, "reason": "Invalid", "message": "Pod \"a\" is invalid: [x: Required value, y: Invalid value: 1]",
+            "details": {"causes": [
+                {"field": "x", "message": "Required value", "reason": "FieldValueRequired"},
+                {"field": "y", "message": "Invalid value: 1", "reason": "FieldValueInvalid"},
+            ]},
+        }))
+        .unwrap();
+        assert_eq!(api_message(&status), "Pod \"a\" is invalid:\n  x: Required value\n  y: Invalid value: 1");
     }
 
     #[test]

@@ -72,6 +72,15 @@ impl std::fmt::Display for Goal {
 }
 
 impl Goal {
+    /// What to say of an object that is there.
+    pub fn reached(&self) -> String {
+        match self {
+            Self::Delete => "is gone".into(),
+            Self::Create => "exists".into(),
+            other => format!("has {other}"),
+        }
+    }
+
     /// Whether this object (`None`: it does not exist) fulfils the goal.
     pub fn is_met(&self, object: Option<&Value>) -> bool {
         match (self, object) {

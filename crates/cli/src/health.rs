@@ -29,8 +29,28 @@ impl Verdict {
 /// What a verdict may depend on besides the object.
 pub struct Context {
     pub now: Timestamp,
-    /// Storage classes whose claims wait, rightly, until somebody uses them.
-    pub waiting_classes: Vec<String>,
+    /// `None` if they cannot be read; then nothing is concluded from them.
+    pub classes: Option<Vec<Class>>,
+}
+
+/// What matters of a storage class to a claim that waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    pub name: String,
+    /// Its claims wait, rightly, until somebody uses them.
+    pub waits_for_use: bool,
+    pub is_default: bool,
+}
+
+impl Class {
+    pub fn read(class: &Value) -> Self {
+        let metadata = &class["metadata"];
+        Self {
+            name: metadata["name"].as_str().unwrap_or_default().into(),
+            waits_for_use: class["volumeBindingMode"] == "WaitForFirstConsumer",
+            is_default: metadata["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true",
+        }
+    }
 }
 
 /// A kind that `status` looks at.
@@ -170,20 +190,42 @@ fn claim(claim: &Value, context: &Context) -> Verdict {
     match claim["status"]["phase"].as_str().unwrap_or("Pending") {
         "Bound" => Verdict::fine("bound"),
         "Lost" => Verdict::concern("lost", "has lost its volume"),
-        _ => {
-            let class = claim["spec"]["storageClassName"].as_str().unwrap_or_default();
-            let chosen = &claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"];
-            if context.waiting_classes.iter().any(|waiting| waiting == class) && chosen.is_null() {
+        _ => pending_claim(claim, context),
+    }
+}
+
+fn pending_claim(claim: &Value, context: &Context) -> Verdict {
+    let asked = claim["spec"]["storageClassName"].as_str();
+    if let Some(classes) = &context.classes {
+        let class = classes.iter().find(|class| asked.map_or(class.is_default, |name| class.name == name));
+        match (class, asked) {
+            (Some(class), _) if class.waits_for_use && !has_chosen_node(claim) => {
                 return Verdict::fine("waiting for use");
             }
-            let created =
-                claim["metadata"]["creationTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
-            if created.is_some_and(|created| context.now.duration_since(created) > PATIENCE) {
-                return Verdict::concern("pending", "has been pending for more than 5 minutes");
+            (Some(_), _) | (None, Some("")) => {}
+            (None, Some(name)) => {
+                return Verdict::concern(
+                    "pending",
+                    format!("asks for storage class {name:?}, which does not exist"),
+                );
             }
-            Verdict::fine("pending")
+            (None, None) => {
+                return Verdict::concern(
+                    "pending",
+                    "names no storage class, and none is marked as the default",
+                );
+            }
         }
     }
+    let created = claim["metadata"]["creationTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    if created.is_some_and(|created| context.now.duration_since(created) > PATIENCE) {
+        return Verdict::concern("pending", "has been pending for more than 5 minutes");
+    }
+    Verdict::fine("pending")
+}
+
+fn has_chosen_node(claim: &Value) -> bool {
+    claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_string()
 }
 
 fn persistent_volume(volume: &Value, _: &Context) -> Verdict {
@@ -236,7 +278,15 @@ mod tests {
     use serde_json::json;
 
     fn context() -> Context {
-        Context { now: "2026-11-15T12:00:00Z".parse().unwrap(), waiting_classes: vec!["local".into()] }
+        let class = |name: &str| Class {
+            name: name.into(),
+            waits_for_use: name == "local",
+            is_default: name == "fast",
+        };
+        Context {
+            now: "2026-11-15T12:00:00Z".parse().unwrap(),
+            classes: Some(vec![class("fast"), class("local")]),
+        }
     }
 
     fn state(judge: fn(&Value, &Context) -> Verdict, object: &Value) -> (String, bool) {
@@ -261,6 +311,22 @@ mod tests {
         let mut scheduled = pending("local", "2026-11-15T11:00:00Z");
         scheduled["metadata"]["annotations"] = json!({"volume.kubernetes.io/selected-node": "n1"});
         assert_eq!(state(claim, &scheduled), worries("pending"));
+        assert_eq!(
+            state(claim, &pending("gold", "2026-11-15T11:59:59Z")),
+            worries("pending"),
+            "no such class"
+        );
+        assert_eq!(
+            state(claim, &pending("", "2026-11-15T11:59:59Z")),
+            is("pending"),
+            "wants a volume made by hand"
+        );
+        let unnamed = json!({"status": {"phase": "Pending"}});
+        assert_eq!(state(claim, &unnamed), is("pending"), "takes the default class");
+        let no_classes = Context { classes: Some(vec![]), ..context() };
+        assert!(claim(&unnamed, &no_classes).concern.is_some());
+        let unknown_classes = Context { classes: None, ..context() };
+        assert_eq!(claim(&unnamed, &unknown_classes).concern, None);
         assert_eq!(state(claim, &json!({"status": {"phase": "Bound"}})), is("bound"));
         assert_eq!(state(claim, &json!({"status": {"phase": "Lost"}})), worries("lost"));
     }

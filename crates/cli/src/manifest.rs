@@ -152,7 +152,8 @@ fn parse_yaml(text: &str) -> Result<Vec<Value>, String> {
             max_depth: 256,
         },
     };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())
+    let parsed = serde_saphyr::from_multiple_with_options(text, options);
+    parsed.map_err(|error| error.to_string().trim_start_matches("error: ").to_owned())
 }
 
 fn take_apart(document: Value, place: String, into: &mut Vec<Manifest>) -> Result<()> {

@@ -39,6 +39,15 @@ impl ObjectRef {
         Address::collection(&self.kind, self.namespace.as_deref())
     }
 
+    /// What to say when it does not exist: often it is only somewhere else.
+    pub fn not_found(&self, session: &Session) -> CliError {
+        let elsewhere = self.namespace.as_ref().filter(|_| !session.namespace_is_explicit);
+        CliError::NotFound {
+            object: self.to_string(),
+            hint: elsewhere.map(|name| format!("looked in namespace {name:?}; -n NAME looks in another")),
+        }
+    }
+
     /// The command that shows what is wrong with it.
     pub fn describe_command(&self) -> String {
         let namespace = self.namespace.as_ref().map(|name| format!(" -n {name}")).unwrap_or_default();
@@ -86,14 +95,15 @@ impl Selection {
         Ok(())
     }
 
-    /// The objects, in the order of the command line or the files.
-    pub async fn resolve(&self, session: &Session) -> Result<Vec<ObjectRef>> {
+    /// The objects, in the order of the command line or the files. One in a file whose kind the API
+    /// does not have is an error of its own, so that the others can go ahead.
+    pub async fn resolve(&self, session: &Session) -> Result<Vec<Result<ObjectRef>>> {
         self.check()?;
         if !self.files.is_empty() {
             let manifests = manifest::read_all(&self.files, self.recursive)?;
             let mut objects = Vec::new();
             for manifest in &manifests {
-                objects.push(object_of(session, manifest).await?);
+                objects.push(object_of(session, manifest).await);
             }
             return Ok(objects);
         }
@@ -103,13 +113,12 @@ impl Selection {
             if target.names.is_empty() {
                 let address = self.filter.apply(Address::collection(&target.kind, namespace));
                 for object in session.list(address).await? {
-                    objects.extend(reference(&target.kind, &object));
+                    objects.extend(reference(&target.kind, &object).map(Ok));
                 }
             } else {
-                objects.extend(target.names.into_iter().map(|name| ObjectRef {
-                    kind: target.kind.clone(),
-                    namespace: namespace.map(String::from),
-                    name,
+                let namespace = namespace.map(String::from);
+                objects.extend(target.names.into_iter().map(|name| {
+                    Ok(ObjectRef { kind: target.kind.clone(), namespace: namespace.clone(), name })
                 }));
             }
         }
@@ -130,7 +139,7 @@ pub async fn object_of(session: &Session, manifest: &Manifest) -> Result<ObjectR
     let Some(kind) = kinds.of_object(manifest.api_version(), manifest.kind()) else {
         let reason = match kinds.resolve(manifest.kind()) {
             Ok(known) if known.len() == 1 => {
-                format!("the API has {} only as {}", manifest.kind(), known[0].api_version())
+                format!("the API has {} only as {};", manifest.kind(), known[0].api_version())
             }
             _ => "is its CustomResourceDefinition installed?".into(),
         };

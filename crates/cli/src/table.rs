@@ -45,7 +45,7 @@ impl ServerTable {
         #[serde(rename_all = "camelCase")]
         struct Wire {
             #[serde(default)]
-            column_definitions: Vec<Column>,
+            column_definitions: Option<Vec<Column>>,
             #[serde(default)]
             rows: Option<Vec<WireRow>>,
         }
@@ -65,7 +65,7 @@ impl ServerTable {
         let rows = wire.rows.unwrap_or_default().into_iter();
         let rows =
             rows.map(|row| Row { cells: row.cells.iter().map(cell_text).collect(), object: row.object });
-        Ok(Self { columns: wire.column_definitions, rows: rows.collect() })
+        Ok(Self { columns: wire.column_definitions.unwrap_or_default(), rows: rows.collect() })
     }
 
     /// Puts a further part of the same list behind this one.
@@ -313,7 +313,8 @@ mod tests {
         let mut printer = TablePrinter::new(Look { headers: true, ..Look::default() }, None);
         printer.add(claims(), Change::Added);
         printer.take(Paint::Plain);
-        let event = json!({"kind": "Table", "rows": [{"cells": ["x", "Bound", "1Gi"]}]});
+        let event =
+            json!({"kind": "Table", "columnDefinitions": null, "rows": [{"cells": ["x", "Bound", "1Gi"]}]});
         printer.add(ServerTable::read(event, now()).unwrap(), Change::Added);
         assert_eq!(printer.take(Paint::Plain), "x               Bound     1Gi\n");
     }

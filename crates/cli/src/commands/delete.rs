@@ -136,17 +136,14 @@ pub async fn run(session: &Session, args: &DeleteArgs, output: &mut Output) -> R
     let mut exit = Exit::Ok;
     let mut going: Vec<(ObjectRef, Option<String>)> = Vec::new();
     for object in objects {
-        match session.send(object.address().delete(&options)?).await {
-            Ok(reply) => {
-                for warning in &reply.warnings {
-                    output.warning(warning)?;
-                }
+        match delete(session, object, &options, output).await {
+            Ok((object, uid)) => {
                 let note = if args.dry_run { " (server dry run)" } else { "" };
                 output.line(format_args!("{object} deleted{note}"))?;
-                going.push((object, uid_of(&reply.body)));
+                going.push((object, uid));
             }
             Err(error) if error.is_not_found() && args.ignore_not_found => {}
-            Err(error @ CliError::Unreachable { .. }) => return Err(error),
+            Err(error @ (CliError::Unreachable { .. } | CliError::Output(_))) => return Err(error),
             Err(error) => {
                 output.error(&error)?;
                 exit = if exit == Exit::Ok { error.exit() } else { exit };
@@ -169,6 +166,24 @@ pub async fn run(session: &Session, args: &DeleteArgs, output: &mut Output) -> R
         }
     }
     Ok(exit)
+}
+
+async fn delete(
+    session: &Session,
+    object: Result<ObjectRef>,
+    options: &Value,
+    output: &mut Output,
+) -> Result<(ObjectRef, Option<String>)> {
+    let object = object?;
+    let reply = match session.send(object.address().delete(options)?).await {
+        Err(error) if error.is_not_found() => return Err(object.not_found(session)),
+        other => other?,
+    };
+    for warning in &reply.warnings {
+        output.warning(warning)?;
+    }
+    let uid = uid_of(&reply.body);
+    Ok((object, uid))
 }
 
 /// The answer is the object if it lives on for a while, else a Status that says which one it was.

@@ -16,6 +16,7 @@ use crate::{
     kinds::Kind,
     output::Output,
     request::Address,
+    selection::ObjectRef,
     session::{Filter, Session},
     table,
     targets::{self, Target},
@@ -43,10 +44,12 @@ pub async fn run(session: &Session, args: &DescribeArgs, output: &mut Output) ->
     let mut first = true;
     for Target { kind, names } in &targets {
         for name in names {
-            let address = Address::object(kind, session.scope(kind, false), name);
-            let object = match session.get(&address).await {
+            let namespace = session.scope(kind, false).map(String::from);
+            let wanted = ObjectRef { kind: kind.clone(), namespace, name: name.clone() };
+            let object = match session.get(&wanted.address()).await {
                 Ok(object) => object,
                 Err(error) if error.is_not_found() => {
+                    let error = wanted.not_found(session);
                     output.error(&error)?;
                     exit = error.exit();
                     continue;

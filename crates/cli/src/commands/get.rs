@@ -15,6 +15,7 @@ use crate::{
     kinds::Kind,
     output::Output,
     request::{Address, TABLE},
+    selection::ObjectRef,
     session::{DEFAULT_PAGE, Filter, Pages, Session},
     sort::sort_by,
     table::{Look, ServerTable, TablePrinter},
@@ -150,16 +151,17 @@ impl<'a> Get<'a> {
         self.session.pages(address.with_some("includeObject", include), accept, self.args.chunk_size)
     }
 
-    fn address(&self, kind: &Kind, name: &str) -> Address {
-        Address::object(kind, self.session.scope(kind, false), name)
-    }
-
     /// One object, or `None` if it does not exist; the others are still shown then.
-    async fn one(&mut self, address: &Address, accept: &str) -> Result<Option<Value>> {
+    async fn one(&mut self, kind: &Kind, name: &str, accept: &str) -> Result<Option<Value>> {
+        let namespace = self.session.scope(kind, false).map(String::from);
+        let object = ObjectRef { kind: kind.clone(), namespace, name: name.into() };
+        let include = (accept == TABLE && self.args.sort_by.is_some()).then_some("Object");
+        let address = object.address().with_some("includeObject", include);
         match self.session.send(address.get_as(accept)?).await {
             Ok(reply) => Ok(Some(reply.body)),
             Err(error) if error.is_not_found() => {
                 if !self.args.ignore_not_found {
+                    let error = object.not_found(self.session);
                     self.output.error(&error)?;
                     self.exit = error.exit();
                 }
@@ -176,9 +178,7 @@ impl<'a> Get<'a> {
             let mut printer = TablePrinter::new(self.args.look(&target.kind), prefix);
             let mut table = ServerTable::default();
             for name in &target.names {
-                let address = self.address(&target.kind, name);
-                let include = self.args.sort_by.as_ref().map(|_| "Object");
-                if let Some(answer) = self.one(&address.with_some("includeObject", include), TABLE).await? {
+                if let Some(answer) = self.one(&target.kind, name, TABLE).await? {
                     table.extend(ServerTable::read(answer, Timestamp::now())?);
                 }
             }
@@ -216,8 +216,7 @@ impl<'a> Get<'a> {
     async fn names(&mut self, targets: &[Target]) -> Result<()> {
         for target in targets {
             for name in &target.names {
-                let address = self.address(&target.kind, name);
-                if self.one(&address, "application/json").await?.is_some() {
+                if self.one(&target.kind, name, "application/json").await?.is_some() {
                     self.output.line(spoken_name(&target.kind, name))?;
                 }
             }
@@ -248,7 +247,7 @@ impl<'a> Get<'a> {
         if let [Target { kind, names }] = targets
             && let [name] = names.as_slice()
         {
-            if let Some(mut object) = self.one(&self.address(kind, name), "application/json").await? {
+            if let Some(mut object) = self.one(kind, name, "application/json").await? {
                 self.finish(kind, &mut object);
                 write_report(self.output, format, &object)?;
             }
@@ -257,7 +256,7 @@ impl<'a> Get<'a> {
         let mut list: Option<ListWriter> = None;
         for Target { kind, names } in targets {
             for name in names {
-                if let Some(object) = self.one(&self.address(kind, name), "application/json").await? {
+                if let Some(object) = self.one(kind, name, "application/json").await? {
                     self.write_item(&mut list, format, kind, object)?;
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
     event::{Event, sort_by_time},
     exit::Exit,
     format::{ReportFormat, write_report},
-    health::{Context, IMPORTANT, Important},
+    health::{Class, Context, IMPORTANT, Important},
     kinds::Kind,
     output::Output,
     request::Address,
@@ -119,7 +119,7 @@ async fn gather(session: &Session) -> Result<Report> {
     let api = api_report(session).await?;
     let kinds = session.kinds().await?;
     let now = Timestamp::now();
-    let context = Context { now, waiting_classes: waiting_classes(session).await };
+    let context = Context { now, classes: storage_classes(session).await };
     let served = IMPORTANT
         .iter()
         .filter_map(|important| Some((important, kinds.by_plural(important.group, important.plural)?)));
@@ -180,13 +180,11 @@ fn failed_checks(text: &str) -> Vec<String> {
     if failed.is_empty() { vec![text.lines().next().unwrap_or("no reason given").to_owned()] } else { failed }
 }
 
-async fn waiting_classes(session: &Session) -> Vec<String> {
-    let Ok(kinds) = session.kinds().await else { return vec![] };
-    let Some(kind) = kinds.by_plural("storage.k8s.io", "storageclasses") else { return vec![] };
-    // Without this knowledge a claim that waits rightly is reported; that is the lesser evil.
-    let classes = session.list(Address::collection(kind, None)).await.unwrap_or_default();
-    let waiting = classes.iter().filter(|class| class["volumeBindingMode"] == "WaitForFirstConsumer");
-    waiting.filter_map(|class| class["metadata"]["name"].as_str().map(String::from)).collect()
+async fn storage_classes(session: &Session) -> Option<Vec<Class>> {
+    let kind = session.kinds().await.ok()?.by_plural("storage.k8s.io", "storageclasses")?;
+    // Without the right to read them, claims are judged by their age alone.
+    let classes = session.list(Address::collection(kind, None)).await.ok()?;
+    Some(classes.iter().map(Class::read).collect())
 }
 
 /// Counts page by page; only what needs attention is kept.

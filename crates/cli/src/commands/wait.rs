@@ -10,7 +10,7 @@ use crate::{
     exit::Exit,
     goal::Goal,
     output::Output,
-    selection::Selection,
+    selection::{ObjectRef, Selection},
     session::{Filter, Session},
     waiting::{Deadline, Waiter},
 };
@@ -69,11 +69,9 @@ pub async fn run(session: &Session, args: &WaitArgs, output: &mut Output) -> Res
         return Err(CliError::NotFound { object: "an object to wait for was".into(), hint: None });
     }
     let mut exit = Exit::Ok;
-    for object in &objects {
-        let waiter = Waiter { session, object, goal: &args.goal, uid: None };
-        match waiter.reach(deadline).await {
-            Ok(()) if args.goal == Goal::Delete => output.line(format_args!("{object} is gone"))?,
-            Ok(()) => output.line(format_args!("{object} reached {}", args.goal))?,
+    for object in objects {
+        match reach(session, object, &args.goal, deadline).await {
+            Ok(object) => output.line(format_args!("{object} {}", args.goal.reached()))?,
             // The others may be there; whoever reads this wants to know which is missing.
             Err(error @ (CliError::Timeout { .. } | CliError::NotFound { .. })) => {
                 output.error(&error)?;
@@ -84,4 +82,15 @@ pub async fn run(session: &Session, args: &WaitArgs, output: &mut Output) -> Res
         output.flush()?;
     }
     Ok(exit)
+}
+
+async fn reach(
+    session: &Session,
+    object: Result<ObjectRef>,
+    goal: &Goal,
+    deadline: Deadline,
+) -> Result<ObjectRef> {
+    let object = object?;
+    Waiter { session, object: &object, goal, uid: None }.reach(deadline).await?;
+    Ok(object)
 }

@@ -15,6 +15,7 @@ use crate::{
     kinds::Kind,
     output::Output,
     request::{Address, TABLE},
+    selection::ObjectRef,
     session::{Filter, Session},
     table::{ServerTable, TablePrinter},
     targets::Target,
@@ -27,7 +28,11 @@ pub async fn run(session: &Session, args: &GetArgs, target: &Target, output: &mu
     };
     if let Some(name) = target.names.first() {
         // A name that does not exist is a mistake, not something to wait for.
-        session.get(&Address::object(&target.kind, session.scope(&target.kind, false), name)).await?;
+        let namespace = session.scope(&target.kind, false).map(String::from);
+        let object = ObjectRef { kind: target.kind.clone(), namespace, name: name.clone() };
+        if let Err(error) = session.get(&object.address()).await {
+            return Err(if error.is_not_found() { object.not_found(session) } else { error });
+        }
     }
     let is_table = matches!(args.output, None | Some(Format::Wide));
     let accept = if is_table { TABLE } else { "application/json" };

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use granary_api::names;
+use granary_api::quantity::Quantity;
 
 use super::super::field::Field;
 use super::super::persistent_volume_claim::check_spec as check_claim_spec;
@@ -93,7 +94,7 @@ fn own_claims(pod: &Field) -> BTreeSet<String> {
 
 fn check_empty_dir(source: &Field, errors: &mut Vec<FieldError>) {
     let limit = source.at("sizeLimit");
-    if limit.is_set() && quantity::parse(limit.value).is_none_or(|size| size.is_negative()) {
+    if limit.is_set() && quantity::parse(limit.value).is_none_or(Quantity::is_negative) {
         errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
     }
 }

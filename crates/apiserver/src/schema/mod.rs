@@ -3,6 +3,7 @@
 //!
 //! Owns the shape of objects. Must never know about storage, HTTP or a particular kind.
 
+mod cel;
 mod default;
 mod defs;
 mod format;
@@ -58,6 +59,8 @@ pub struct Schema {
     pub patch: PatchStrategy,
     /// Everything that only validation looks at.
     pub rules: Option<Box<Rules>>,
+    /// Whether this node or one below has rules in CEL.
+    pub(crate) has_cel: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -13,6 +13,7 @@ mod path;
 mod prune;
 mod rules;
 mod scalars;
+mod structural;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -30,6 +31,7 @@ pub use format::Format;
 pub use parse::from_crd;
 pub use prune::{prune, unknown_fields};
 pub use rules::{Bound, Pattern, Rules};
+pub use structural::check_crd_schema;
 pub use types::type_errors;
 pub use validate::validate;
 

@@ -222,9 +222,9 @@ impl Reader {
     }
 }
 
-/// Branches other than `allOf` have no rules: they would hold only sometimes.
+/// Branches have no rules of their own; admission refuses them.
 fn has_cel(schema: &Schema) -> bool {
-    let own = schema.rules.as_ref().is_some_and(|r| !r.cel.is_empty() || r.all_of.iter().any(|b| b.has_cel));
+    let own = schema.rules.as_ref().is_some_and(|rules| !rules.cel.is_empty());
     let below = schema.properties.values().chain(&schema.additional).chain(&schema.items);
     own || below.into_iter().any(|child| child.has_cel)
 }

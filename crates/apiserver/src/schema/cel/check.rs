@@ -7,8 +7,8 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use serde_json::Value;
 
-use super::super::{Kind, Schema};
-use super::convert::escape;
+use super::super::Schema;
+use super::typing::{Type, result_of};
 use super::{functions, on_deep_stack, parse, syntax};
 
 /// A fault of one rule, and the keyword of the rule it is in.
@@ -18,14 +18,22 @@ pub struct Fault {
     pub detail: String,
 }
 
-/// Everything that is wrong with one rule of a node. `root`: the node is a whole resource.
-pub fn check(rule: &Value, schema: &Schema, root: bool) -> Vec<Fault> {
-    on_deep_stack(|| faults_of(rule, schema, root)).unwrap_or_else(|| {
-        vec![Fault { keyword: "rule", detail: "the rule cannot be checked at the moment".into() }]
+/// What is known about one rule before it runs.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub faults: Vec<Fault>,
+    pub uses_old_self: bool,
+}
+
+/// Judges one rule of a node. `root`: the node is a whole resource.
+pub fn check(rule: &Value, schema: &Schema, root: bool) -> Verdict {
+    on_deep_stack(|| judge(rule, schema, root)).unwrap_or_else(|| {
+        let detail = "the rule cannot be checked at the moment".into();
+        Verdict { faults: vec![Fault { keyword: "rule", detail }], uses_old_self: false }
     })
 }
 
-fn faults_of(rule: &Value, schema: &Schema, root: bool) -> Vec<Fault> {
+fn judge(rule: &Value, schema: &Schema, root: bool) -> Verdict {
     let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
     let optional_old = rule.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
     let mut faults = Vec::new();
@@ -42,12 +50,11 @@ fn faults_of(rule: &Value, schema: &Schema, root: bool) -> Vec<Fault> {
             Ok(_) => fault("messageExpression", "messageExpression must evaluate to a string".into()),
         }
     }
-    if !text("fieldPath").is_empty()
-        && let Err(why) = field_path(text("fieldPath"), schema)
-    {
-        fault("fieldPath", format!("fieldPath must be a valid path: {why}"));
+    if !text("fieldPath").is_empty() && field_path(text("fieldPath"), schema).is_err() {
+        fault("fieldPath", "must be a valid path".into());
     }
-    faults
+    let uses_old_self = parse(text("rule")).is_ok_and(|expr| expr.references().has_variable("oldSelf"));
+    Verdict { faults, uses_old_self }
 }
 
 fn check_expression<'a>(
@@ -64,91 +71,6 @@ fn check_expression<'a>(
     // The rewriting has limits of its own.
     syntax::prepare(expr)?;
     Ok(kind)
-}
-
-#[derive(Debug, Clone)]
-enum Type<'a> {
-    Dyn,
-    Bool,
-    Int,
-    Double,
-    String,
-    /// A scalar with operations of its own: bytes, times, durations.
-    Special,
-    List(Box<Type<'a>>),
-    Map(Box<Type<'a>>),
-    Object(&'a Schema, bool),
-    /// `metadata` of a resource: names only.
-    Names,
-}
-
-impl<'a> Type<'a> {
-    /// `None` for what rules cannot see at all.
-    fn of(schema: &'a Schema, root: bool) -> Option<Self> {
-        let format = schema.rules.as_ref().and_then(|rules| rules.format);
-        Some(match schema.kind {
-            Kind::Any => return None,
-            Kind::IntOrString => Self::Dyn,
-            Kind::Boolean => Self::Bool,
-            Kind::Integer => Self::Int,
-            Kind::Number => Self::Double,
-            Kind::String => match format.map(super::super::Format::name) {
-                Some("byte" | "date" | "date-time" | "duration") => Self::Special,
-                _ => Self::String,
-            },
-            Kind::Array => {
-                let items = schema.items.as_deref()?;
-                Self::List(Box::new(Self::of(items, items.embedded_resource)?))
-            }
-            Kind::Object => match schema.additional.as_deref() {
-                Some(values) => Self::Map(Box::new(Self::of(values, values.embedded_resource)?)),
-                None => Self::Object(schema, root || schema.embedded_resource),
-            },
-        })
-    }
-
-    fn field(&self, name: &str) -> Result<Self, String> {
-        let undefined = || format!("undefined field '{name}'");
-        match self {
-            Self::Dyn | Self::Special => Ok(Self::Dyn),
-            Self::Map(values) => Ok((**values).clone()),
-            Self::Names => match name {
-                "name" | "generateName" => Ok(Self::String),
-                _ => Err(undefined()),
-            },
-            Self::Object(_, true) if name == "metadata" => Ok(Self::Names),
-            Self::Object(schema, _) => schema
-                .properties
-                .iter()
-                .find(|(field, _)| escape(field).as_deref() == Some(name))
-                .and_then(|(_, field)| Self::of(field, field.embedded_resource))
-                .ok_or_else(undefined),
-            Self::Bool | Self::Int | Self::Double | Self::String | Self::List(_) => {
-                Err(format!("type '{}' does not support field selection", self.name()))
-            }
-        }
-    }
-
-    fn element(&self) -> Self {
-        match self {
-            Self::List(inner) => (**inner).clone(),
-            Self::Map(_) => Self::String,
-            _ => Self::Dyn,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::Int => "int",
-            Self::Double => "double",
-            Self::String => "string",
-            Self::List(_) => "list",
-            Self::Map(_) => "map",
-            Self::Object(..) | Self::Names => "object",
-            Self::Dyn | Self::Special => "dyn",
-        }
-    }
 }
 
 struct Checker<'a> {
@@ -241,11 +163,11 @@ impl<'a> Checker<'a> {
         if let Some(kind) = self.macro_call(call)? {
             return Ok(kind);
         }
-        let mut known = functions_of(name);
+        let mut known = is_known(name);
         let mut target = None;
         match call.target.as_deref() {
             Some(IdedExpr { expr: Expr::Ident(prefix), .. }) if self.variable(prefix).is_err() => {
-                known = FUNCTIONS.contains(&format!("{prefix}.{name}").as_str());
+                known = functions::is_function(&format!("{prefix}.{name}"));
                 if !known {
                     return Err(undeclared(prefix));
                 }
@@ -309,199 +231,9 @@ fn undeclared(name: &str) -> String {
     format!("undeclared reference to '{name}' (in container '')")
 }
 
-fn functions_of(name: &str) -> bool {
-    name.starts_with(['_', '!', '-', '@']) || FUNCTIONS.contains(&name)
+fn is_known(name: &str) -> bool {
+    name.starts_with(['_', '!', '-', '@']) || functions::is_function(name)
 }
-
-fn result_of<'a>(name: &str, target: Option<&Type<'a>>, args: &[Type<'a>]) -> Type<'a> {
-    match name {
-        operators::LOGICAL_AND
-        | operators::LOGICAL_OR
-        | operators::LOGICAL_NOT
-        | operators::EQUALS
-        | operators::NOT_EQUALS
-        | operators::LESS
-        | operators::LESS_EQUALS
-        | operators::GREATER
-        | operators::GREATER_EQUALS
-        | operators::IN
-        | operators::NOT_STRICTLY_FALSE
-        | "startsWith"
-        | "endsWith"
-        | "contains"
-        | "matches"
-        | "hasValue" => Type::Bool,
-        operators::CONDITIONAL => args.get(1).cloned().unwrap_or(Type::Dyn),
-        operators::INDEX => match args.first() {
-            Some(Type::List(inner) | Type::Map(inner)) => (**inner).clone(),
-            _ => Type::Dyn,
-        },
-        operators::ADD => match args.first() {
-            Some(kind @ (Type::Int | Type::Double | Type::String)) => kind.clone(),
-            _ => Type::Dyn,
-        },
-        operators::SUBSTRACT
-        | operators::MULTIPLY
-        | operators::DIVIDE
-        | operators::MODULO
-        | operators::NEGATE => match args.first() {
-            Some(kind @ (Type::Int | Type::Double)) => kind.clone(),
-            _ => Type::Dyn,
-        },
-        "size" | "int" | "indexOf" | "lastIndexOf" => Type::Int,
-        "string" | "lowerAscii" | "upperAscii" | "trim" | "join" | "format" | "substring" | "charAt" => {
-            Type::String
-        }
-        "reverse" => target.cloned().unwrap_or(Type::Dyn),
-        "bool" => Type::Bool,
-        "double" => Type::Double,
-        _ => Type::Dyn,
-    }
-}
-
-/// All functions there are, besides operators and macros.
-const FUNCTIONS: &[&str] = &[
-    "add",
-    "asApproximateFloat",
-    "asInteger",
-    "base64.decode",
-    "base64.encode",
-    "bool",
-    "bytes",
-    "charAt",
-    "cidr",
-    "compareTo",
-    "contains",
-    "containsCIDR",
-    "containsIP",
-    "distinct",
-    "double",
-    "duration",
-    "dyn",
-    "endsWith",
-    "family",
-    "find",
-    "findAll",
-    "first",
-    "flatten",
-    "format",
-    "format.byte",
-    "format.date",
-    "format.datetime",
-    "format.dns1035Label",
-    "format.dns1035LabelPrefix",
-    "format.dns1123Label",
-    "format.dns1123LabelPrefix",
-    "format.dns1123Subdomain",
-    "format.dns1123SubdomainPrefix",
-    "format.labelValue",
-    "format.named",
-    "format.qualifiedName",
-    "format.uri",
-    "format.uuid",
-    "getDate",
-    "getDayOfMonth",
-    "getDayOfWeek",
-    "getDayOfYear",
-    "getEscapedPath",
-    "getFullYear",
-    "getHost",
-    "getHostname",
-    "getHours",
-    "getMilliseconds",
-    "getMinutes",
-    "getMonth",
-    "getPort",
-    "getQuery",
-    "getScheme",
-    "getSeconds",
-    "hasValue",
-    "indexOf",
-    "int",
-    "ip",
-    "ip.isCanonical",
-    "isCIDR",
-    "isCIDRv4",
-    "isCIDRv6",
-    "isGlobalUnicast",
-    "isGreaterThan",
-    "isIP",
-    "isIPv4",
-    "isIPv6",
-    "isInteger",
-    "isLessThan",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isLoopback",
-    "isQuantity",
-    "isSemver",
-    "isSorted",
-    "isURL",
-    "isUnspecified",
-    "join",
-    "jsonpatch.escapeKey",
-    "last",
-    "lastIndexOf",
-    "lists.range",
-    "lowerAscii",
-    "major",
-    "masked",
-    "matches",
-    "math.abs",
-    "math.bitAnd",
-    "math.bitNot",
-    "math.bitOr",
-    "math.bitShiftLeft",
-    "math.bitShiftRight",
-    "math.bitXor",
-    "math.ceil",
-    "math.floor",
-    "math.greatest",
-    "math.isFinite",
-    "math.isInf",
-    "math.isNaN",
-    "math.least",
-    "math.round",
-    "math.sign",
-    "math.sqrt",
-    "math.trunc",
-    "max",
-    "min",
-    "minor",
-    "optional.none",
-    "optional.of",
-    "optional.ofNonZeroValue",
-    "or",
-    "orValue",
-    "patch",
-    "prefixLength",
-    "quantity",
-    "replace",
-    "reverse",
-    "semver",
-    "sets.contains",
-    "sets.equivalent",
-    "sets.intersects",
-    "sign",
-    "size",
-    "slice",
-    "sort",
-    "split",
-    "startsWith",
-    "string",
-    "strings.quote",
-    "sub",
-    "substring",
-    "sum",
-    "timestamp",
-    "trim",
-    "type",
-    "uint",
-    "upperAscii",
-    "url",
-    "validate",
-    "value",
-];
 
 /// A `fieldPath` as errors show it: `.a.b` and `['c']` become `a.b.c` or `a[b]`, as the schema has fields or keys.
 ///

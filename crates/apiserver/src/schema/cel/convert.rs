@@ -83,36 +83,15 @@ fn string(schema: &Schema, text: &str) -> Cel {
     }
 }
 
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+const RESERVED: &str = "true false null in as break const continue else for function if import let loop \
+    package namespace return var void while";
 
 /// How a rule writes a field's name; `None` for names that no rule can reach.
 pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if RESERVED.split_ascii_whitespace().any(|word| word == name) {
         return Some(format!("__{name}__"));
     }
     let mut escaped = String::with_capacity(name.len());

@@ -4,6 +4,8 @@
 //! Owns the one context that all evaluations share. Must never offer a function whose result can outgrow
 //! its arguments without drawing on the budget first.
 
+#![expect(clippy::needless_pass_by_value, reason = "the library calls functions with values of their own")]
+
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
@@ -52,6 +54,30 @@ pub static CONTEXT: LazyLock<Context<'static>> = LazyLock::new(|| {
     }
     context
 });
+
+/// All functions there are, besides operators and macros.
+const NAMES: &str = "\
+    add asApproximateFloat asInteger base64.decode base64.encode bool bytes charAt cidr compareTo \
+    contains containsCIDR containsIP distinct double duration dyn endsWith family find findAll first \
+    flatten format format.byte format.date format.datetime format.dns1035Label format.dns1035LabelPrefix \
+    format.dns1123Label format.dns1123LabelPrefix format.dns1123Subdomain format.dns1123SubdomainPrefix \
+    format.labelValue format.named format.qualifiedName format.uri format.uuid getDate getDayOfMonth \
+    getDayOfWeek getDayOfYear getEscapedPath getFullYear getHost getHostname getHours getMilliseconds \
+    getMinutes getMonth getPort getQuery getScheme getSeconds hasValue indexOf int ip ip.isCanonical \
+    isCIDR isCIDRv4 isCIDRv6 isGlobalUnicast isGreaterThan isIP isIPv4 isIPv6 isInteger isLessThan \
+    isLinkLocalMulticast isLinkLocalUnicast isLoopback isQuantity isSemver isSorted isURL isUnspecified \
+    join jsonpatch.escapeKey last lastIndexOf lists.range lowerAscii major masked matches math.abs \
+    math.bitAnd math.bitNot math.bitOr math.bitShiftLeft math.bitShiftRight math.bitXor math.ceil \
+    math.floor math.greatest math.isFinite math.isInf math.isNaN math.least math.round math.sign \
+    math.sqrt math.trunc max min minor optional.none optional.of optional.ofNonZeroValue or orValue \
+    patch prefixLength quantity replace reverse semver sets.contains sets.equivalent sets.intersects \
+    sign size slice sort split startsWith string strings.quote sub substring sum timestamp trim type \
+    uint upperAscii url validate value \
+";
+
+pub fn is_function(name: &str) -> bool {
+    NAMES.split_ascii_whitespace().any(|known| known == name)
+}
 
 /// Whether a name stands for a type.
 pub fn is_type(name: &str) -> bool {

@@ -11,6 +11,7 @@ mod run;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod typing;
 mod walk;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

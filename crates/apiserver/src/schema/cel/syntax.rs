@@ -132,7 +132,7 @@ impl Writer {
     fn expand_macro(&mut self, mut call: CallExpr) -> Result<Expanded, String> {
         let Some(target) = call.target.take() else { return Ok(Expanded::Not(call)) };
         let library = matches!(&target.expr, Expr::Ident(name) if name == "cel");
-        let names: Vec<Option<String>> = call.args.iter().map(|arg| name_of(arg)).collect();
+        let names: Vec<Option<String>> = call.args.iter().map(name_of).collect();
         let expr = match (call.func_name.as_str(), names.as_slice(), call.args.as_mut_slice()) {
             ("bind", [Some(name), _, _], [_, value, body]) if library => {
                 bind(name.clone(), std::mem::take(value), std::mem::take(body))

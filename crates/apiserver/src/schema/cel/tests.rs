@@ -179,20 +179,13 @@ fn rules_see_the_name_of_a_resource_but_not_the_rest_of_its_metadata() {
 }
 
 #[test]
-fn rules_of_all_of_branches_hold_too() {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "allOf": [
-        {"x-kubernetes-validations": [{"rule": "self > 1", "message": "too small"}]},
-    ]}}});
-    assert_eq!(texts(&schema, &json!({"n": 1}), None), ["n: Invalid value: 1: too small"]);
-}
-
-#[test]
 fn faults_show_before_a_rule_ever_runs() {
     let schema = from_crd(&schema(&json!({"n": {"type": "integer"}, "m": {"type": "object", "additionalProperties": {"type": "string"}}}), &json!([])))
         .expect("a good schema");
     let spec = &schema.properties["spec"];
     let faults = |rule: Value| -> Vec<String> {
         check(&rule, spec, false)
+            .faults
             .into_iter()
             .map(|fault| format!("{}: {}", fault.keyword, fault.detail))
             .collect()
@@ -225,10 +218,7 @@ fn faults_show_before_a_rule_ever_runs() {
     );
     assert_eq!(
         faults(json!({"rule": "true", "messageExpression": "1", "fieldPath": ".zz"})),
-        [
-            "messageExpression: messageExpression must evaluate to a string",
-            "fieldPath: fieldPath must be a valid path: does not refer to a valid field"
-        ]
+        ["messageExpression: messageExpression must evaluate to a string", "fieldPath: must be a valid path"]
     );
     assert!(faults(json!({"rule": "self.n >"}))[0].contains("Syntax error"));
     assert!(faults(json!({"rule": "Foo{a: 1} == 1"}))[0].starts_with("rule: compilation failed"));

@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
+use super::super::Schema;
 use super::super::path::Path;
 use super::super::validate::{OldItems, type_name};
-use super::super::{Rules, Schema};
 use super::convert::to_cel;
 use super::run::{Failure, Variables, evaluate};
 use super::{CelRule, budget};
@@ -29,17 +29,15 @@ pub(super) fn validate_within(
 ) -> Vec<FieldError> {
     let mut walk = Walk { path: Path::default(), errors: Vec::new(), left: budget };
     if schema.has_cel {
-        walk.node(Node { schema, types: schema, root: true }, new, old, false);
+        walk.node(Node { schema, root: true }, new, old, false);
     }
     walk.errors
 }
 
 #[derive(Clone, Copy)]
 struct Node<'a> {
-    /// Where the rules are; a branch of `allOf` has rules of its own for the same values.
     schema: &'a Schema,
-    /// What the values are.
-    types: &'a Schema,
+    /// Whether this is a whole resource.
     root: bool,
 }
 
@@ -56,34 +54,34 @@ impl Walk {
             return;
         }
         let unchanged = unchanged || old == Some(new);
-        let none = Rules::default();
-        let rules = node.schema.rules.as_deref().unwrap_or(&none);
-        self.rules(&rules.cel, node, new, old, unchanged);
-        for branch in &rules.all_of {
-            self.node(Node { schema: branch, ..node }, new, old, unchanged);
+        if let Some(rules) = &node.schema.rules {
+            self.rules(&rules.cel, node, new, old, unchanged);
         }
         match new {
             Value::Object(object) => {
                 for (name, child) in object {
-                    let named = (node.schema.properties.get(&**name), node.types.properties.get(&**name));
-                    let (schema, types, mark) = match (named, &node.schema.additional, &node.types.additional)
+                    let (schema, mark) = match (node.schema.properties.get(&**name), &node.schema.additional)
                     {
-                        ((Some(schema), Some(types)), ..) => (schema, types, self.path.field(name)),
-                        (_, Some(schema), Some(types)) => (schema, types, self.path.key(name)),
-                        _ => continue,
+                        (Some(field), _) => (field, self.path.field(name)),
+                        (None, Some(values)) => (values, self.path.key(name)),
+                        (None, None) => continue,
                     };
-                    let child_node = Node { schema, types, root: types.embedded_resource };
-                    self.node(child_node, child, old.and_then(|old| old.get(name)), unchanged);
+                    let below = Node { schema, root: schema.embedded_resource };
+                    self.node(below, child, old.and_then(|old| old.get(name)), unchanged);
                     self.path.back(mark);
                 }
             }
             Value::Array(list) => {
-                let (Some(schema), Some(types)) = (&node.schema.items, &node.types.items) else { return };
-                let old = OldItems::new(node.types, old);
+                let Some(schema) = &node.schema.items else { return };
+                let old = OldItems::new(node.schema, old);
                 for (index, child) in list.iter().enumerate() {
                     let mark = self.path.index(index);
-                    let child_node = Node { schema, types, root: types.embedded_resource };
-                    self.node(child_node, child, old.matching(child), unchanged);
+                    self.node(
+                        Node { schema, root: schema.embedded_resource },
+                        child,
+                        old.matching(child),
+                        unchanged,
+                    );
                     self.path.back(mark);
                 }
             }
@@ -104,8 +102,8 @@ impl Walk {
         }
         let needs_old = rules.iter().any(|rule| rule.uses_old_self);
         let variables = Variables {
-            this: to_cel(node.types, new, node.root),
-            old: old.filter(|old| needs_old && !old.is_null()).map(|old| to_cel(node.types, old, node.root)),
+            this: to_cel(node.schema, new, node.root),
+            old: old.filter(|old| needs_old && !old.is_null()).map(|old| to_cel(node.schema, old, node.root)),
         };
         for rule in rules {
             let skip = rule.uses_old_self && variables.old.is_none() && !rule.optional_old_self;
@@ -130,7 +128,7 @@ impl Walk {
         node: Node<'_>,
         new: &Value,
     ) -> Option<FieldError> {
-        let kind = type_name(node.types.kind);
+        let kind = type_name(node.schema.kind);
         let refuse = |path: &str, why: String| Some(FieldError::invalid(path, kind, why));
         let program = match &rule.program {
             Ok(program) => program,

@@ -1,2 +1,4 @@
 //! placeholder
-pub fn document(_: &crate::registry::Table, _: &str, _: bool) -> Option<(bytes::Bytes, &'static str)> { None }
+pub fn document(_: &crate::registry::Table, _: &str, _: bool) -> Option<(bytes::Bytes, &'static str)> {
+    None
+}

@@ -119,4 +119,3 @@ impl Schema {
         self.rules.get_or_insert_default()
     }
 }
-pub fn check_structural(_: &str, _: &Value) -> Vec<crate::error::FieldError> { Vec::new() }

@@ -8,6 +8,7 @@ transcript=$OUTDIR/raw/$STEP.txt
 work=$(mktemp -d)
 rm -f "$transcript" "$OUTDIR/$STEP.txt"
 cd "$work"
+cp "$MANIFESTS"/*.yaml .
 
 finish() {
     local job
@@ -65,17 +66,19 @@ quiet() {
     fi
 }
 
-# http METHOD PATH [curl arguments]: what kubectl cannot or would not send.
+# http METHOD PATH [curl arguments]: what kubectl cannot or would not send. BEARER sets another token,
+# or none when it is empty. The texts that describe columns are Kubernetes' own and not compared.
 http() {
-    local method=$1 path=$2
+    local method=$1 path=$2 bearer=${BEARER-$TOKEN} identity=()
     shift 2
+    if [[ -n "$bearer" ]]; then identity=(-H "Authorization: Bearer $bearer"); fi
     printf '> %s %s\n' "$method" "$path" >>"$transcript"
     local status
     status=$(curl -sk -m 30 -X "$method" -o "$work/stdout" -w '%{http_code} %{content_type}' \
-        -H "Authorization: Bearer $TOKEN" "$SERVER_URL$path" "$@") || status="no answer ($?)"
+        "${identity[@]}" "$SERVER_URL$path" "$@") || status="no answer ($?)"
     printf '< %s\n' "$status" >>"$transcript"
     : >"$work/stderr"
-    if jq -S . "$work/stdout" >"$work/sorted" 2>/dev/null; then mv "$work/sorted" "$work/stdout"; fi
+    if jq -S 'del(.columnDefinitions[]?.description)' "$work/stdout" >"$work/sorted" 2>/dev/null; then mv "$work/sorted" "$work/stdout"; fi
     record 0
     : >"$work/stdout"
 }

@@ -13,7 +13,7 @@ for tool in jq curl diff timeout; do
     command -v "$tool" >/dev/null || { echo "session: $tool is missing; apt-get install jq curl diffutils coreutils" >&2; exit 3; }
 done
 
-KUBECTL_PROGRAM=$(realpath "$(command -v "$1")")
+program=$(command -v "$1")
 KUBECONFIG=$(realpath "$2")
 mkdir -p "$3/raw"
 OUTDIR=$(realpath "$3")
@@ -23,6 +23,11 @@ MANIFESTS=$here/manifests
 # The session's own home: discovery that another run or another server left behind must not leak in.
 HOME=$(mktemp -d)
 trap 'rm -rf "$HOME"' EXIT
+# The server records the client under the name of its program, so that is always the same.
+program=$(realpath "$program")
+mkdir "$HOME/bin"
+ln -s "$program" "$HOME/bin/kubectl"
+KUBECTL_PROGRAM=$HOME/bin/kubectl
 KUBECTL_MINOR=$("$KUBECTL_PROGRAM" version --client -o json | jq -r '.clientVersion.minor | gsub("[^0-9]"; "") | tonumber')
 SERVER_URL=$("$KUBECTL_PROGRAM" --kubeconfig "$KUBECONFIG" config view --minify --raw -o jsonpath='{.clusters[0].cluster.server}')
 TOKEN=$("$KUBECTL_PROGRAM" --kubeconfig "$KUBECONFIG" config view --minify --raw -o jsonpath='{.users[0].user.token}')
@@ -46,7 +51,7 @@ for file in "${steps[@]}"; do
     started=$SECONDS
     if STEP=$name bash -euo pipefail -c '. "$1/lib.sh"; . "$2"' step "$here" "$file"; then
         if [[ -f "$OUTDIR/raw/$name.txt" ]]; then
-            sed -E -f "$here/normalise.sed" "$OUTDIR/raw/$name.txt" >"$OUTDIR/$name.txt"
+            sed -E -f "$here/normalise.sed" "$OUTDIR/raw/$name.txt" | awk -f "$here/order.awk" >"$OUTDIR/$name.txt"
             echo "$((SECONDS - started)) s" >&2
         else
             echo "not for kubectl 1.$KUBECTL_MINOR" >&2

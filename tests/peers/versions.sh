@@ -2,6 +2,9 @@
 # Sourced by the other scripts here; must not do anything but set variables.
 
 KUBERNETES_VERSION="${KUBERNETES_VERSION:-v1.36.3}"
+# Debian's etcd (3.4.23) lacks the progress requests that a watch with an initial list needs, so the
+# version that Kubernetes itself is built against is used.
+ETCD_VERSION="${ETCD_VERSION:-v3.6.8}"
 PEER_DIR="${GRANARY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/granary}/conformance"
 
 # What a script answers when a tool chain or package is absent and cannot be installed:

@@ -1,5 +1,6 @@
 # Objects made from flags and from files, names that the server makes up.
 use_namespace create
+quiet delete namespace create-another --ignore-not-found
 say "from flags"
 k create configmap settings --from-literal=colour=green --from-literal=size=12
 k create secret generic login --from-literal=user=alice --from-literal=password=s3cret
@@ -9,7 +10,7 @@ k create configmap settings --from-literal=colour=red
 k get configmap settings -o yaml
 k get secret login -o yaml
 k get namespace create-another -o yaml
-quiet delete namespace create-another --wait=false
+quiet delete namespace create-another
 
 say "from a file and from standard input"
 printf 'first line\nsecond line\n' >notes.txt

@@ -1,7 +1,7 @@
 # One object and many, in every output format.
 use_namespace output
-quiet apply -f "$MANIFESTS/storage.yaml"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f storage.yaml
+quiet apply -f pod.yaml
 quiet create configmap alpha --from-literal=a=1
 quiet create configmap beta --from-literal=b=2 --from-literal=c=3
 quiet create secret generic key --from-literal=k=v
@@ -59,7 +59,7 @@ k get pv cold-1 -o yaml
 k get sc cold -o yaml
 k get serviceaccount robot -o yaml
 k get configmap -l nothing=here -o json
-k get -f "$MANIFESTS/pod.yaml"
+k get -f pod.yaml
 quiet delete pvc grain
 quiet delete pv cold-1
 quiet delete sc cold

@@ -22,7 +22,7 @@ k get configmap --field-selector metadata.name=red -l app=shop -o name
 k get configmap -A --field-selector metadata.namespace=selectors -o name
 k get configmap --field-selector data.name=red
 k get configmap --field-selector metadata.name
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f pod.yaml
 quiet create -f - <<'YAML'
 apiVersion: v1
 kind: Pod

@@ -31,7 +31,7 @@ patch '[{"op":"replace","path":"/metadata/labels/a","value":"not a label!"}]'
 patch '{"data":{"a":"b"}}'
 patch 'not json'
 say "lists"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f pod.yaml
 k patch pod mill --type=json -p '[{"op":"replace","path":"/spec/containers/0/image","value":"example.com/grind:3"}]'
 k patch pod mill --type=json -p '[{"op":"add","path":"/spec/tolerations/-","value":{"key":"k","operator":"Exists"}}]'
 k patch pod mill --type=json -p '[{"op":"add","path":"/spec/tolerations","value":[{"key":"k","operator":"Exists"}]}]'

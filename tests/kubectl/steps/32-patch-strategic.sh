@@ -1,6 +1,6 @@
 # Strategic merge patch: lists of built-in kinds are merged by key, and the $-directives.
 use_namespace patch-strategic
-quiet apply -f "$MANIFESTS/storage.yaml"
+quiet apply -f storage.yaml
 quiet create -f - <<'YAML'
 apiVersion: v1
 kind: Service
@@ -34,7 +34,7 @@ say "nothing to do"
 k patch service door -p '{"spec":{"selector":{"only":"this"}}}'
 k patch service door -p '{}'
 say "containers, environment, volumes of a pod"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f pod.yaml
 k patch pod mill -p '{"spec":{"containers":[{"name":"grind","image":"example.com/grind:9"}]}}'
 k get pod mill -o jsonpath='{.spec.containers[*].name} {.spec.containers[*].image}'
 k patch pod mill -p '{"spec":{"containers":[{"name":"grind","env":[{"name":"GRADE","value":"4"}]}]}}'

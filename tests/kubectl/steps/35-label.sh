@@ -11,7 +11,7 @@ k label configmap crate size-
 k label configmap --all shared=yes
 k label configmap -l colour=blue picked=yes
 k label configmap crate box both=yes
-k label configmap crate --list
+kf sort label configmap crate --list
 k get configmap --show-labels
 k label configmap crate stale=yes --resource-version=1
 k label configmap crate tried=yes --dry-run=client

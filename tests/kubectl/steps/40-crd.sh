@@ -2,9 +2,9 @@
 use_namespace crd
 quiet delete crd silos.farm.example.com --ignore-not-found
 say "the definition"
-k apply -f "$MANIFESTS/silo-crd.yaml"
+k apply -f silo-crd.yaml
 k wait --for=condition=established --timeout=30s crd/silos.farm.example.com
-k apply -f "$MANIFESTS/silo-crd.yaml"
+k apply -f silo-crd.yaml
 k get crd silos.farm.example.com
 k get crd silos.farm.example.com -o jsonpath='{.status.acceptedNames} {.status.storedVersions} {.spec.conversion}'
 k get crd silos.farm.example.com -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\n"}{end}'
@@ -14,8 +14,8 @@ kf 'grep farm' api-versions
 
 say "an object of it"
 k get silos
-k apply -f "$MANIFESTS/silo.yaml"
-k apply -f "$MANIFESTS/silo.yaml"
+k apply -f silo.yaml
+k apply -f silo.yaml
 k get silos
 k get sil -o wide
 k get silo/north --show-labels
@@ -83,7 +83,7 @@ k delete silos --all
 k get silos
 
 say "the definition goes, and its objects with it"
-quiet apply -f "$MANIFESTS/silo.yaml"
+quiet apply -f silo.yaml
 k delete crd silos.farm.example.com
 k get silos
 leave_namespace

@@ -1,6 +1,6 @@
 # Everything that a schema can refuse, with the path of the field in the message.
 use_namespace crd-validation
-quiet apply -f "$MANIFESTS/silo-crd.yaml"
+quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 # Client-side validation would answer first; here the server is asked.
 try() {

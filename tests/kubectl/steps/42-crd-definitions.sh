@@ -1,6 +1,7 @@
 # Definitions that are refused, and definitions that change while objects exist.
 use_namespace crd-definitions
 definition() {
+    local schema='{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}'
     cat <<YAML
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -14,7 +15,7 @@ spec:
     served: true
     storage: ${4:-true}
     schema:
-      openAPIV3Schema: ${5:-'{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}'}
+      openAPIV3Schema: ${5-$schema}
 YAML
 }
 try() {

@@ -1,10 +1,10 @@
 # Status and scale are doors of their own: what goes through one does not touch the other.
 use_namespace crd-status
-quiet apply -f "$MANIFESTS/silo-crd.yaml"
+quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 quiet get silos
 path=/apis/farm.example.com/v1/namespaces/crd-status/silos/north
-k apply -f "$MANIFESTS/silo.yaml"
+k apply -f silo.yaml
 k get silo north -o jsonpath='{.metadata.generation} {.status}'
 
 say "status through the main door is ignored"

@@ -1,10 +1,10 @@
 # The --subresource flag of newer clients.
 needs_kubectl 24
 use_namespace subresource
-quiet apply -f "$MANIFESTS/silo-crd.yaml"
+quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 quiet get silos
-quiet apply -f "$MANIFESTS/silo.yaml"
+quiet apply -f silo.yaml
 k patch silo north --subresource=status --type=merge -p '{"status":{"phase":"Half","replicas":1},"spec":{"owner":"mallory"}}'
 k get silo north --subresource=status -o jsonpath='{.status} {.spec.owner}'
 k get silo north --subresource=scale
@@ -19,7 +19,7 @@ status: {phase: Empty}
 YAML
 k get silo north --show-managed-fields -o jsonpath='{range .metadata.managedFields[*]}{.manager} {.operation} {.subresource}{"\n"}{end}'
 say "built-in kinds"
-quiet apply -f "$MANIFESTS/storage.yaml"
+quiet apply -f storage.yaml
 k patch pvc grain --subresource=status --type=merge -p '{"status":{"phase":"Bound","capacity":{"storage":"5Gi"}},"spec":{"volumeName":"ignored"}}'
 k get pvc grain
 k patch pvc grain --type=merge -p '{"status":{"phase":"Lost"}}'

@@ -1,6 +1,6 @@
 # Wait: for a condition, for a deletion, in vain; newer clients also for a path.
 use_namespace wait
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f pod.yaml
 say "in vain"
 k wait pod/mill --for=condition=Ready --timeout=1s
 k wait pod/missing --for=condition=Ready --timeout=1s
@@ -26,7 +26,7 @@ wait $!
 k wait pod/mill --for=delete --timeout=1s
 if ((KUBECTL_MINOR >= 24)); then
     say "a path"
-    quiet apply -f "$MANIFESTS/storage.yaml"
+    quiet apply -f storage.yaml
     k wait pvc/grain --for=jsonpath='{.status.phase}'=Pending --timeout=5s
     k wait pvc/grain --for=jsonpath='{.status.phase}'=Bound --timeout=1s
     k wait configmap/never --for=create --timeout=1s

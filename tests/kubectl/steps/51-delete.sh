@@ -26,7 +26,7 @@ k delete configmap
 k delete configmap a --all
 
 say "a pod that no node runs is gone at once"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f pod.yaml
 k delete pod mill
 k get pods
 

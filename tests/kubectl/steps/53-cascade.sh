@@ -88,10 +88,10 @@ metadata:
 YAML
 
 say "across kinds"
-quiet apply -f "$MANIFESTS/silo-crd.yaml"
+quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 quiet get silos
-quiet apply -f "$MANIFESTS/silo.yaml"
+quiet apply -f silo.yaml
 uid=$(kubectl get silo north -o jsonpath='{.metadata.uid}')
 quiet create -f - <<YAML
 apiVersion: v1

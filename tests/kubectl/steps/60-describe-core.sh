@@ -4,8 +4,8 @@ quiet create configmap settings --from-literal=colour=green --from-file=text=/de
 quiet annotate configmap settings note=hello
 quiet create secret generic login --from-literal=user=alice --from-literal=password=s3cret
 quiet create serviceaccount robot
-quiet apply -f "$MANIFESTS/storage.yaml"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f storage.yaml
+quiet apply -f pod.yaml
 quiet create -f - <<'YAML'
 apiVersion: v1
 kind: Service

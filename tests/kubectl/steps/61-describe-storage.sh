@@ -1,7 +1,7 @@
 # Describe for the kinds that storage people look at all day.
 use_namespace describe-storage
-quiet apply -f "$MANIFESTS/storage.yaml"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f storage.yaml
+quiet apply -f pod.yaml
 quiet apply -f - <<'YAML'
 apiVersion: v1
 kind: Node

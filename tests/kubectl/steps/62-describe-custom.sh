@@ -1,10 +1,10 @@
 # Describe of a kind that the client has never heard of.
 use_namespace describe-custom
-quiet apply -f "$MANIFESTS/silo-crd.yaml"
+quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 quiet get silos
-quiet apply -f "$MANIFESTS/silo.yaml"
+quiet apply -f silo.yaml
 k describe silo north
-kf "grep -Ev 'Last Transition'" describe crd silos.farm.example.com
+kf "sed '/^  Managed Fields:/,/^  Resource Version:/d; /Last Transition Time: /d'" describe crd silos.farm.example.com
 quiet delete crd silos.farm.example.com
 leave_namespace

@@ -8,7 +8,7 @@ spec:
   holderIdentity: one
   leaseDurationSeconds: 15
   acquireTime: "2020-01-01T00:00:00.000001Z"
-  renewTime: "2020-01-01T00:00:10.5Z"
+  renewTime: "2020-01-01T00:00:10.500000Z"
   leaseTransitions: 1
 YAML
 k get leases
@@ -22,4 +22,5 @@ k replace -f mine.json
 k patch lease leader --type=merge -p '{"spec":{"leaseDurationSeconds":0}}'
 k patch lease leader --type=merge -p '{"spec":{"leaseTransitions":-1}}'
 k patch lease leader --type=merge -p '{"spec":{"renewTime":"soon"}}'
+k patch lease leader --type=merge -p '{"spec":{"renewTime":"2020-01-01T00:00:10.5Z"}}'
 leave_namespace

@@ -18,7 +18,7 @@ for group in storage.k8s.io/v1 coordination.k8s.io/v1 events.k8s.io/v1 apiextens
     kf "jq -S ." get --raw /apis/$group
     kf "jq -S ." get --raw /apis/${group%/*}
 done
-kf "jq -S '.groups |= map(select(.name | test(\"^(storage|coordination|events|apiextensions).k8s.io\$\")))'" get --raw /apis
+kf "jq -S '.groups |= (map(select(.name | test(\"^(storage|coordination|events|apiextensions).k8s.io\$\"))) | sort_by(.name))'" get --raw /apis
 k get --raw /apis/nothing.example.com
 k get --raw /apis/nothing.example.com/v1
 k get --raw /api/v2

@@ -58,7 +58,7 @@ for how in Strict Warn; do
     http PATCH "/api/v1/namespaces/validation/configmaps/there?fieldValidation=$how&dryRun=All" -H 'Content-Type: application/strategic-merge-patch+json' -d '{"daata":{"b":"2"}}'
 done
 say "for a kind that a definition made"
-quiet apply -f "$MANIFESTS/silo-crd.yaml"
+quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 quiet get silos
 silo='{"apiVersion":"farm.example.com/v1","kind":"Silo","metadata":{"name":"s"},"spec":{"capacity":5,"colour":"red","doors":[{"name":"a","shape":"round"}]}}'

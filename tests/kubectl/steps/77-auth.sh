@@ -7,9 +7,9 @@ k auth can-i '*' '*'
 k auth can-i delete persistentvolumes -q
 k auth can-i get pods/log
 say "the reader"
-k --context=reader auth can-i get configmaps
-k --context=reader auth can-i create configmaps
-k --context=reader auth can-i delete nodes
+k auth can-i get configmaps --context=reader
+k auth can-i create configmaps --context=reader
+k auth can-i delete nodes --context=reader
 k --context=reader get configmap there -o name
 k --context=reader get configmap -A -l none=here
 k --context=reader create configmap no
@@ -20,10 +20,10 @@ k --context=reader delete configmap --all
 say "strangers"
 k --token=wrong get configmap there
 k --token= --user=nobody get configmap there
-http GET /api/v1/namespaces/auth/configmaps -H 'Authorization: Bearer wrong'
-http GET /api/v1/namespaces/auth/configmaps -H 'Authorization:'
-http GET /healthz -H 'Authorization:'
-http GET /healthz -H 'Authorization: Bearer wrong'
+BEARER=wrong http GET /api/v1/namespaces/auth/configmaps
+BEARER= http GET /api/v1/namespaces/auth/configmaps
+BEARER= http GET /healthz
+BEARER=wrong http GET /healthz
 say "asked directly"
 http POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews -H 'Content-Type: application/json' \
     -d '{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"create","resource":"configmaps","namespace":"auth"}}}'

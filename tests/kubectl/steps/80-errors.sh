@@ -60,14 +60,14 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: labels
-  labels: {"bad key": x, good: "bad value", "UPPER.example.com/x": y, "a/b/c": z}
+  labels: {"bad key": x, good: "bad value", "UPPER.example.com/x": "y", "a/b/c": z}
   annotations: {"bad key": x}
 YAML
 k create --validate=false -f - <<'YAML'
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: keys}
-data: {"bad key": x, "..": y}
+data: {"bad key": x, "..": z}
 binaryData: {same: eA==}
 YAML
 k create --validate=false -f - <<'YAML'

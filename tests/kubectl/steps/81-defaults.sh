@@ -11,7 +11,7 @@ spec:
     image: example.com/main
     ports: [{containerPort: 80}]
     livenessProbe: {tcpSocket: {port: 80}}
-    env: [{name: N, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+    env: [{name: WHO, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
     resources: {limits: {cpu: "1", memory: 1Gi}}
   - {name: tagged, image: "example.com/tagged:3"}
   volumes:
@@ -19,10 +19,10 @@ spec:
   - {name: s, secret: {secretName: x}}
   - {name: p, projected: {sources: [{configMap: {name: x}}]}}
   - {name: h, hostPath: {path: /x}}
-  - {name: d, downwardAPI: {items: [{path: n, fieldRef: {fieldPath: metadata.name}}]}}
+  - {name: d, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}
   - {name: i, iscsi: {targetPortal: "1.2.3.4", iqn: "iqn.2020-01.com.example:x", lun: 0}}
   - {name: r, rbd: {monitors: [a], image: b}}
-  - {name: n}
+  - {name: none}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -1,6 +1,6 @@
 # What may not change, and what a built-in kind refuses from the start.
 use_namespace immutable
-quiet apply -f "$MANIFESTS/storage.yaml"
+quiet apply -f storage.yaml
 merge() { k patch "$1" "$2" --type=merge -p "$3"; }
 say "claims, volumes and classes"
 merge pvc grain '{"spec":{"storageClassName":"warm"}}'
@@ -62,7 +62,7 @@ merge configmap sealed '{"metadata":{"labels":{"a":"b"}}}'
 merge secret sealed '{"stringData":{"a":"2"}}'
 merge secret typed '{"type":"Opaque"}'
 say "pods"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f pod.yaml
 merge pod mill '{"spec":{"restartPolicy":"Always"}}'
 merge pod mill '{"spec":{"nodeName":"stone"}}'
 merge pod mill '{"spec":{"activeDeadlineSeconds":50}}'

@@ -1,7 +1,7 @@
 # Built-in kinds keep spec and status apart as well.
 use_namespace status
-quiet apply -f "$MANIFESTS/storage.yaml"
-quiet apply -f "$MANIFESTS/pod.yaml"
+quiet apply -f storage.yaml
+quiet apply -f pod.yaml
 quiet create -f - <<'YAML'
 apiVersion: v1
 kind: Node
@@ -26,7 +26,7 @@ say "bound, as the controllers do it"
 k patch pv cold-1 --type=merge -p "{\"spec\":{\"claimRef\":{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"status\",\"name\":\"grain\"}}}"
 k patch pvc grain --type=merge -p '{"spec":{"volumeName":"cold-1"}}'
 door pv cold-1 /api/v1/persistentvolumes/cold-1 '.status.phase = "Bound"' '.status.phase'
-k get pv,pvc
+k get pv/cold-1 pvc/grain
 k describe pvc grain
 k describe pv cold-1
 say "resizing"

@@ -36,7 +36,7 @@ http PATCH "$base/applied?fieldManager=me" -H 'Content-Type: application/apply-p
 http PATCH "$base/short?force=true" -H 'Content-Type: application/merge-patch+json' -d '{}'
 http GET $base/short -H 'Accept: application/xml'
 http GET $base/short -H 'Accept: text/html'
-http GET $base/short -H 'Accept: application/yaml' -o /dev/null
+http GET $base/short -H 'Accept: application/yaml'
 http GET $base/short -H 'Accept: */*'
 say "methods and paths"
 http PUT /api/v1/namespaces -H "$json" -d '{}'

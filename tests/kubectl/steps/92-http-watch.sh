@@ -10,7 +10,7 @@ quiet delete configmap a
 stream() {
     note "> GET watch with $1"
     curl -sk -m 30 -H "Authorization: Bearer $TOKEN" "$SERVER_URL$base?watch=true&timeoutSeconds=2&$2" "${@:3}" |
-        jq -Sc '[.type, .object.kind, .object.metadata.name, .object.metadata.labels, .object.metadata.annotations, .object.code, .object.reason, .object.message]' >>"$transcript"
+        jq -Sc 'if .kind == "Status" then [.code, .message] else [.type, .object.kind, .object.metadata.name, .object.metadata.labels, .object.metadata.annotations, .object.code, .object.reason, .object.message] end' >>"$transcript"
 }
 say "from a version on: nothing is missed"
 stream "a version" "resourceVersion=$version"

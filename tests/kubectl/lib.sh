@@ -73,9 +73,13 @@ http() {
     shift 2
     if [[ -n "$bearer" ]]; then identity=(-H "Authorization: Bearer $bearer"); fi
     printf '> %s %s\n' "$method" "$path" >>"$transcript"
-    local status
-    status=$(curl -sk -m 30 -X "$method" -o "$work/stdout" -w '%{http_code} %{content_type}' \
-        "${identity[@]}" "$SERVER_URL$path" "$@") || status="no answer ($?)"
+    local status attempt
+    # A server may answer and hang up while curl still sends a body; then curl loses the answer.
+    for attempt in 1 2 3 4 5; do
+        status=$(curl -sk -m 30 -X "$method" -o "$work/stdout" -w '%{http_code} %{content_type}' \
+            "${identity[@]}" "$SERVER_URL$path" "$@") && break
+        status="no answer in $attempt attempts"
+    done
     printf '< %s\n' "$status" >>"$transcript"
     : >"$work/stderr"
     if jq -S 'del(.columnDefinitions[]?.description)' "$work/stdout" >"$work/sorted" 2>/dev/null; then mv "$work/sorted" "$work/stdout"; fi
@@ -120,6 +124,9 @@ gone() { eventually get "$@" --ignore-not-found -o name ""; }
 # accepted the watch, which -v=6 tells us on standard error.
 watch_start() {
     printf '$ kubectl %s &\n' "$*" >>"$transcript"
+    # Not left to the redirection, which happens in the background.
+    : >"$work/watch.out"
+    : >"$work/watch.err"
     timeout 60 "$KUBECTL_PROGRAM" --kubeconfig "$KUBECONFIG" -n "${namespace:-default}" "$@" -v=6 \
         >"$work/watch.out" 2>"$work/watch.err" &
     watch_pid=$!

@@ -31,6 +31,7 @@ KUBECTL_PROGRAM=$HOME/bin/kubectl
 KUBECTL_MINOR=$("$KUBECTL_PROGRAM" version --client -o json | jq -r '.clientVersion.minor | gsub("[^0-9]"; "") | tonumber')
 SERVER_URL=$("$KUBECTL_PROGRAM" --kubeconfig "$KUBECONFIG" config view --minify --raw -o jsonpath='{.clusters[0].cluster.server}')
 TOKEN=$("$KUBECTL_PROGRAM" --kubeconfig "$KUBECONFIG" config view --minify --raw -o jsonpath='{.users[0].user.token}')
+echo "1.$KUBECTL_MINOR" >"$OUTDIR/client"
 export HOME KUBECTL_PROGRAM KUBECTL_MINOR KUBECONFIG OUTDIR MANIFESTS SERVER_URL TOKEN
 export LC_ALL=C TZ=UTC
 

@@ -5,6 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/versions.sh"
+. "$here/ports.sh"
 dir=${1:?usage: start.sh DIR}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -17,14 +18,6 @@ CONTROLLERS=namespace-controller,garbage-collector-controller
 for tool in "$PEER_DIR"/{etcd,kube-apiserver,kube-controller-manager} openssl curl; do
     command -v "$tool" >/dev/null || { echo "peers: $tool is missing; run $here/build.sh first" >&2; exit "$EXIT_NOT_AVAILABLE"; }
 done
-
-free_port() {
-    local port
-    while port=$((20000 + RANDOM % 12000)); do
-        # A refused connection is what tells us that nobody listens there.
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-    done
-}
 
 launch() {
     local name=$1
@@ -77,12 +70,16 @@ api() {
         "https://127.0.0.1:$api_port$1" "${@:2}"
 }
 
-# The reader may look at everything and change nothing.
+# The reader may look at everything but secrets, and change nothing: the same as our role of that name.
 grant_reader() {
     local rbac=/apis/rbac.authorization.k8s.io/v1
     api $rbac/clusterroles -H 'Content-Type: application/json' -o /dev/null -d '{
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]}'
+        "rules": [
+            {"apiGroups": [""], "verbs": ["get", "list", "watch"], "resources": ["configmaps", "endpoints", "events",
+                "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "serviceaccounts", "services"]},
+            {"apiGroups": ["apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io", "storage.k8s.io"],
+                "verbs": ["get", "list", "watch"], "resources": ["*"]}]}'
     api $rbac/clusterrolebindings -H 'Content-Type: application/json' -o /dev/null -d '{
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "reader"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}],

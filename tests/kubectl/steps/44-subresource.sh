@@ -5,10 +5,12 @@ quiet apply -f silo-crd.yaml
 quiet wait --for=condition=established --timeout=30s crd/silos.farm.example.com
 quiet get silos
 quiet apply -f silo.yaml
+tick
 k patch silo north --subresource=status --type=merge -p '{"status":{"phase":"Half","replicas":1},"spec":{"owner":"mallory"}}'
 k get silo north --subresource=status -o jsonpath='{.status} {.spec.owner}'
 k get silo north --subresource=scale
 k get silo north --subresource=scale -o yaml
+tick
 k patch silo north --subresource=scale --type=merge -p '{"spec":{"replicas":2}}'
 k get silo north -o jsonpath='{.spec.replicas}'
 k apply --server-side --subresource=status --field-manager=keeper -f - <<'YAML'

@@ -12,6 +12,8 @@ k auth can-i create configmaps --context=reader
 k auth can-i delete nodes --context=reader
 k --context=reader get configmap there -o name
 k --context=reader get configmap -A -l none=here
+k --context=reader get secrets
+k --context=reader get secret some -o name
 k --context=reader create configmap no
 k --context=reader delete configmap there
 k --context=reader patch configmap there --type=merge -p '{"data":{"a":"2"}}'

@@ -38,6 +38,12 @@ http GET $base/short -H 'Accept: application/xml'
 http GET $base/short -H 'Accept: text/html'
 http GET $base/short -H 'Accept: application/yaml'
 http GET $base/short -H 'Accept: */*'
+say "patches that do not fit"
+http PATCH $base/short -H 'Content-Type: application/json-patch+json' -d '[{"op":"test","path":"/data/a","value":"other"}]'
+http PATCH $base/short -H 'Content-Type: application/json-patch+json' -d '[{"op":"remove","path":"/data/missing"}]'
+http PATCH $base/short -H 'Content-Type: application/json-patch+json' -d '[{"op":"dance","path":"/data/a"}]'
+http PATCH $base/short -H 'Content-Type: application/json-patch+json' -d '[{"op":"add","path":"data"}]'
+http PATCH $base/nowhere -H 'Content-Type: application/merge-patch+json' -d '{}'
 say "methods and paths"
 http PUT /api/v1/namespaces -H "$json" -d '{}'
 http PATCH $base -H 'Content-Type: application/merge-patch+json' -d '{}'

@@ -164,6 +164,8 @@ pub struct ApiError {
     pub subject: Option<Subject>,
     pub causes: Vec<Cause>,
     pub retry_after_seconds: Option<u32>,
+    /// Where an expired list can go on, at the price of consistency.
+    pub continue_token: Option<String>,
 }
 
 impl ApiError {
@@ -175,6 +177,7 @@ impl ApiError {
             subject: None,
             causes: Vec::new(),
             retry_after_seconds: None,
+            continue_token: None,
         }
     }
 
@@ -327,6 +330,9 @@ impl ApiError {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         let details = self.details();
         if self.subject.is_some() || !details.is_empty() {

@@ -3,14 +3,40 @@
 //!
 //! Owns the shape of objects. Must never know about storage, HTTP or a particular kind.
 
+mod default;
+mod defs;
+mod format;
+mod invariants;
+mod parse;
+mod path;
+mod prune;
+mod rules;
+mod scalars;
+mod table;
+#[cfg(test)]
+mod testing;
+mod types;
+mod validate;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use default::apply_defaults;
+pub use defs::{Definitions, object_meta};
+pub use format::Format;
+pub use parse::from_crd;
+pub use prune::{prune, unknown_fields};
+pub use rules::{Bound, Pattern, Rules};
+pub use types::type_errors;
+pub use validate::validate;
+
 /// One node of a structural schema. Trees share sub-trees through `Arc` and never contain cycles.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
+    /// The definition of a built-in type, e.g. `io.k8s.api.core.v1.PodSpec`.
+    pub definition: Option<Arc<str>>,
     pub kind: Kind,
     pub nullable: bool,
     /// Named fields of an object.
@@ -34,7 +60,7 @@ pub struct Schema {
     pub rules: Option<Box<Rules>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Kind {
     /// No `type`: any value.
     #[default]
@@ -68,6 +94,24 @@ pub struct PatchStrategy {
     pub retain_keys: bool,
 }
 
-/// Constraints on values; absent where any value of the right type will do.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {}
+impl Schema {
+    /// A node of this kind without any constraint.
+    pub fn of(kind: Kind) -> Self {
+        Self { kind, ..Self::default() }
+    }
+
+    /// A node below which everything is kept as it is.
+    pub fn anything() -> Self {
+        Self { preserve_unknown: true, nullable: true, ..Self::default() }
+    }
+
+    /// The schema of a field of an object: a named one, or that of the values of a map.
+    pub fn field(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.properties.get(name).or(self.additional.as_ref())
+    }
+
+    fn rules_mut(&mut self) -> &mut Rules {
+        self.rules.get_or_insert_default()
+    }
+}
+pub fn check_structural(_: &str, _: &Value) -> Vec<crate::error::FieldError> { Vec::new() }

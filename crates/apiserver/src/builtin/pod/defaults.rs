@@ -1,0 +1,193 @@
+//! What Kubernetes fills into a pod that leaves it out.
+//!
+//! Owns the values of defaults. Must never overwrite what a client said, and applying it twice changes nothing.
+
+use serde_json::{Value, json};
+
+use super::super::access::{at, bool_at, each_mut, fill, fill_zero, is_set, list_at, str_at};
+use super::super::persistent_volume_claim;
+use super::qos;
+
+/// Octal 0644, which JSON can only say in decimal.
+const DEFAULT_FILE_MODE: i64 = 0o644;
+
+pub fn default(pod: &mut Value) {
+    default_spec(pod);
+    for list in ["/spec/initContainers", "/spec/containers", "/spec/ephemeralContainers"] {
+        each_mut(pod, list).for_each(default_container);
+    }
+    for list in ["/spec/initContainers", "/spec/containers"] {
+        each_mut(pod, list).for_each(requests_from_limits);
+    }
+    if bool_at(pod, "/spec/hostNetwork") {
+        for list in ["/spec/initContainers", "/spec/containers"] {
+            each_mut(pod, list).for_each(host_ports);
+        }
+    }
+    each_mut(pod, "/spec/volumes").for_each(default_volume);
+    default_status(pod);
+}
+
+fn default_spec(pod: &mut Value) {
+    fill_zero(pod, "/spec/dnsPolicy", "ClusterFirst");
+    fill_zero(pod, "/spec/restartPolicy", "Always");
+    fill(pod, "/spec/securityContext", json!({}));
+    fill(pod, "/spec/terminationGracePeriodSeconds", 30);
+    fill_zero(pod, "/spec/schedulerName", "default-scheduler");
+    fill(pod, "/spec/enableServiceLinks", true);
+    if str_at(pod, "/spec/priorityClassName").is_empty() {
+        fill(pod, "/spec/priority", 0);
+    }
+    fill(pod, "/spec/preemptionPolicy", "PreemptLowerPriority");
+    mirror(pod, "/spec/serviceAccountName", "/spec/serviceAccount");
+}
+
+/// The account has an old and a new name; clients may use either and find both.
+fn mirror(pod: &mut Value, new: &str, old: &str) {
+    let (new_value, old_value) = (str_at(pod, new).to_string(), str_at(pod, old).to_string());
+    if !old_value.is_empty() {
+        fill_zero(pod, new, old_value);
+    }
+    if !new_value.is_empty() {
+        fill_zero(pod, old, new_value);
+    }
+}
+
+fn default_container(container: &mut Value) {
+    if !container.is_object() {
+        return;
+    }
+    let policy = pull_policy(str_at(container, "/image"));
+    fill_zero(container, "/imagePullPolicy", policy);
+    fill_zero(container, "/terminationMessagePath", "/dev/termination-log");
+    fill_zero(container, "/terminationMessagePolicy", "File");
+    fill(container, "/resources", json!({}));
+    for port in each_mut(container, "/ports") {
+        fill_zero(port, "/protocol", "TCP");
+    }
+    for probe in ["/livenessProbe", "/readinessProbe", "/startupProbe"] {
+        default_probe(container, probe);
+    }
+    for hook in ["/lifecycle/postStart", "/lifecycle/preStop"] {
+        default_http(container, hook);
+    }
+    for variable in each_mut(container, "/env") {
+        default_field_ref(variable, "/valueFrom");
+        if is_set(variable, "/valueFrom/fileKeyRef") {
+            fill(variable, "/valueFrom/fileKeyRef/optional", false);
+        }
+    }
+}
+
+/// `Always` for an image that may change under its name, `IfNotPresent` otherwise.
+fn pull_policy(image: &str) -> &'static str {
+    let (reference, digest) = image.split_once('@').unwrap_or((image, ""));
+    let last = reference.rsplit('/').next().unwrap_or_default();
+    let moving = match last.split_once(':') {
+        Some((_, tag)) => tag == "latest",
+        None => digest.is_empty() && !last.is_empty(),
+    };
+    if moving { "Always" } else { "IfNotPresent" }
+}
+
+fn default_probe(container: &mut Value, probe: &str) {
+    if !is_set(container, probe) {
+        return;
+    }
+    for (field, value) in
+        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    {
+        fill_zero(container, &format!("{probe}/{field}"), value);
+    }
+    if is_set(container, &format!("{probe}/grpc")) {
+        fill(container, &format!("{probe}/grpc/service"), "");
+    }
+    default_http(container, probe);
+}
+
+fn default_http(container: &mut Value, handler: &str) {
+    if is_set(container, &format!("{handler}/httpGet")) {
+        fill_zero(container, &format!("{handler}/httpGet/path"), "/");
+        fill_zero(container, &format!("{handler}/httpGet/scheme"), "HTTP");
+    }
+}
+
+fn default_field_ref(holder: &mut Value, parent: &str) {
+    let field = format!("{parent}/fieldRef");
+    if is_set(holder, &field) {
+        fill_zero(holder, &format!("{field}/apiVersion"), "v1");
+    }
+}
+
+/// A limit without a request is also the request.
+fn requests_from_limits(container: &mut Value) {
+    let Value::Object(limits) = at(container, "/resources/limits").clone() else { return };
+    let Some(requests) = super::super::access::map_mut(container, "/resources/requests") else { return };
+    for (resource, limit) in limits {
+        requests.entry(resource).or_insert(limit);
+    }
+}
+
+/// On the host's network a container's port is the host's port.
+fn host_ports(container: &mut Value) {
+    for port in each_mut(container, "/ports") {
+        let number = at(port, "/containerPort").clone();
+        if !number.is_null() {
+            fill_zero(port, "/hostPort", number);
+        }
+    }
+}
+
+fn default_volume(volume: &mut Value) {
+    let Some(fields) = volume.as_object() else { return };
+    if !fields.iter().any(|(key, value)| key != "name" && !value.is_null()) {
+        fill(volume, "/emptyDir", json!({}));
+    }
+    for source in ["secret", "configMap", "downwardAPI", "projected"] {
+        if is_set(volume, &format!("/{source}")) {
+            fill(volume, &format!("/{source}/defaultMode"), DEFAULT_FILE_MODE);
+        }
+    }
+    for item in each_mut(volume, "/downwardAPI/items") {
+        default_field_ref(item, "");
+    }
+    for source in each_mut(volume, "/projected/sources") {
+        if is_set(source, "/serviceAccountToken") {
+            fill(source, "/serviceAccountToken/expirationSeconds", 3600);
+        }
+        for item in each_mut(source, "/downwardAPI/items") {
+            default_field_ref(item, "");
+        }
+    }
+    if is_set(volume, "/hostPath") {
+        fill(volume, "/hostPath/type", "");
+    }
+    if is_set(volume, "/image") {
+        let policy = pull_policy(str_at(volume, "/image/reference"));
+        fill_zero(volume, "/image/pullPolicy", policy);
+    }
+    if is_set(volume, "/iscsi") {
+        fill_zero(volume, "/iscsi/iscsiInterface", "default");
+    }
+    if is_set(volume, "/rbd") {
+        fill_zero(volume, "/rbd/pool", "rbd");
+        fill_zero(volume, "/rbd/user", "admin");
+        fill_zero(volume, "/rbd/keyring", "/etc/ceph/keyring");
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        persistent_volume_claim::default_spec(template);
+    }
+}
+
+fn default_status(pod: &mut Value) {
+    fill_zero(pod, "/status/phase", "Pending");
+    let class = qos::class(pod);
+    fill_zero(pod, "/status/qosClass", class);
+    let ip = str_at(pod, "/status/podIP").to_string();
+    let first = list_at(pod, "/status/podIPs").first().map(|p| str_at(p, "/ip").to_string());
+    match first {
+        None if !ip.is_empty() => fill_zero(pod, "/status/podIPs", json!([{ "ip": ip }])),
+        Some(first) if !first.is_empty() => fill_zero(pod, "/status/podIP", first),
+        _ => {}
+    }
+}

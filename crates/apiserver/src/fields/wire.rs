@@ -1,0 +1,144 @@
+//! FieldsV1: the JSON form of a set in `managedFields`.
+//!
+//! Owns the four element prefixes and the `"."` that marks a parent as a member. Must never be lenient about
+//! elements it knows: a wrong ownership record is worse than none.
+
+use serde_json::{Map, Value};
+
+use super::path::PathElement;
+use super::set::{Node, Set};
+use super::{FieldsError, Problem};
+
+impl Set {
+    /// The FieldsV1 form.
+    pub fn to_fields_v1(&self) -> Value {
+        Value::Object(self.nodes().iter().map(entry).collect())
+    }
+
+    /// Reads the FieldsV1 form. Elements of a kind that is not known are skipped with all that is below them.
+    pub fn from_fields_v1(fields: &Value) -> Result<Self, FieldsError> {
+        let Value::Object(map) = fields else {
+            return Err(undecodable(format!("expected an object, got {fields}")));
+        };
+        let mut set = Set::new();
+        for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
+            let Some(element) = element_from_text(key)? else { continue };
+            let children = Self::from_fields_v1(below)?;
+            // Without children the element itself must be meant.
+            let member = children.is_empty() || below.get(".").is_some();
+            set.push(element, member, children);
+        }
+        Ok(set)
+    }
+}
+
+fn entry(node: &Node) -> (String, Value) {
+    let own = (node.member && !node.children.is_empty()).then(|| (".".to_owned(), Value::Object(Map::new())));
+    let below = own.into_iter().chain(node.children.nodes().iter().map(entry)).collect();
+    (element_to_text(&node.element), Value::Object(below))
+}
+
+fn element_to_text(element: &PathElement) -> String {
+    match element {
+        PathElement::Field(name) => ["f:", name].concat(),
+        PathElement::Key(fields) => {
+            let members: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{}:{value}", Value::from(&**name))).collect();
+            format!("k:{{{}}}", members.join(","))
+        }
+        PathElement::Value(value) => format!("v:{value}"),
+        PathElement::Index(index) => format!("i:{index}"),
+    }
+}
+
+fn element_from_text(text: &str) -> Result<Option<PathElement>, FieldsError> {
+    let bad = || undecodable(format!("{text:?} is not a path element"));
+    let (kind, rest) = text.split_once(':').filter(|(kind, _)| kind.len() == 1).ok_or_else(bad)?;
+    Ok(Some(match kind {
+        "f" => PathElement::Field(rest.into()),
+        "k" => {
+            let fields: Map<String, Value> = serde_json::from_str(rest).map_err(|_| bad())?;
+            PathElement::key(fields)
+        }
+        "v" => PathElement::value(serde_json::from_str(rest).map_err(|_| bad())?),
+        "i" => PathElement::Index(rest.parse().map_err(|_| bad())?),
+        _ => return Ok(None),
+    }))
+}
+
+fn undecodable(why: String) -> FieldsError {
+    Problem::Undecodable(why).here()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fields::Path;
+
+    #[test]
+    fn a_parent_that_is_a_member_carries_a_dot() {
+        let set = Set::of_fields(&[&["metadata", "labels"], &["metadata", "labels", "app"], &["data"]]);
+        let json = json!({"f:data": {}, "f:metadata": {"f:labels": {".": {}, "f:app": {}}}});
+        assert_eq!(set.to_fields_v1(), json);
+        assert_eq!(Set::from_fields_v1(&json).unwrap(), set);
+    }
+
+    #[test]
+    fn list_items_are_named_by_key_value_or_position() {
+        let json = json!({
+            "f:ports": {r#"k:{"containerPort":80,"protocol":"TCP"}"#: {".": {}, "f:name": {}}},
+            "f:finalizers": {r#"v:"keep""#: {}},
+            "f:matrix": {"i:0": {}},
+        });
+        let set = Set::from_fields_v1(&json).unwrap();
+        assert_eq!(set.to_fields_v1(), json);
+        let port = PathElement::key([("protocol", json!("TCP")), ("containerPort", json!(80))]);
+        assert!(set.contains(&Path(vec![PathElement::field("ports"), port])));
+    }
+
+    #[test]
+    fn unknown_kinds_of_elements_are_skipped_and_broken_ones_refused() {
+        let set = Set::from_fields_v1(&json!({"x:future": {"f:a": {}}, "f:b": {}})).unwrap();
+        assert_eq!(set, Set::of_fields(&[&["b"]]));
+        for broken in [
+            json!([]),
+            json!("f:a"),
+            json!({"f": {}}),
+            json!({"spec": {}}),
+            json!({"k:{": {}}),
+            json!({"k:3": {}}),
+            json!({"v:": {}}),
+            json!({"i:one": {}}),
+            json!({"f:a": 1}),
+        ] {
+            assert!(Set::from_fields_v1(&broken).is_err(), "{broken}");
+        }
+    }
+
+    fn element() -> impl Strategy<Value = PathElement> {
+        let scalar = prop_oneof![
+            any::<i64>().prop_map(Value::from),
+            any::<bool>().prop_map(Value::from),
+            "\\PC*".prop_map(Value::from)
+        ];
+        prop_oneof![
+            "\\PC*".prop_map(|name| PathElement::field(&name)),
+            prop::collection::btree_map("\\PC*", scalar.clone(), 1..3).prop_map(PathElement::key),
+            scalar.prop_map(PathElement::value),
+            any::<i64>().prop_map(PathElement::Index),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn fields_v1_round_trips(paths in prop::collection::vec(prop::collection::vec(element(), 1..5), 0..12)) {
+            let set: Set = paths.into_iter().map(Path).collect();
+            let text = serde_json::to_string(&set.to_fields_v1()).unwrap();
+            let back = Set::from_fields_v1(&serde_json::from_str(&text).unwrap()).unwrap();
+            prop_assert_eq!(back, set);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The query parameters of the API, parsed once.
+//!
+//! Must never act on a parameter; the verbs do.
+
+use crate::error::{ApiError, Result};
+use crate::selector::{FieldSelector, LabelSelector};
+
+/// How unknown and duplicate fields in a body are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// What happens to the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+impl Propagation {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "Orphan" => Some(Self::Orphan),
+            "Background" => Some(Self::Background),
+            "Foreground" => Some(Self::Foreground),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionMatch {
+    Exact,
+    NotOlderThan,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+    pub limit: usize,
+    pub continue_token: String,
+    /// `None` when absent; `"0"` means "any".
+    pub resource_version: Option<u64>,
+    pub version_match: Option<VersionMatch>,
+    pub watch: bool,
+    pub bookmarks: bool,
+    pub send_initial_events: Option<bool>,
+    pub timeout_seconds: Option<u64>,
+    pub dry_run: bool,
+    pub field_manager: String,
+    pub field_validation: FieldValidation,
+    pub force: bool,
+    pub propagation: Option<Propagation>,
+    pub grace_seconds: Option<i64>,
+    pub pretty: bool,
+    /// `includeObject` of tables.
+    pub include_object: String,
+    pub verbose: bool,
+}
+
+impl Query {
+    pub fn parse(query: &str) -> Result<Self> {
+        let mut parsed = Self::default();
+        for (key, value) in form_pairs(query) {
+            parsed.set(&key, &value)?;
+        }
+        Ok(parsed)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let bad = |what: &str| ApiError::bad_request(format!("query parameter {key}={value:?}: {what}"));
+        match key {
+            "labelSelector" => {
+                self.labels = LabelSelector::parse(value)
+                    .map_err(|e| ApiError::bad_request(format!("unable to parse requirement: {e}")))?;
+            }
+            "fieldSelector" => {
+                self.fields = FieldSelector::parse(value).map_err(ApiError::bad_request)?;
+            }
+            "limit" => self.limit = value.parse().map_err(|_| bad("must be a number that is not negative"))?,
+            "continue" => self.continue_token = value.into(),
+            "resourceVersion" if value.is_empty() => {}
+            "resourceVersion" => {
+                self.resource_version = Some(value.parse().map_err(|_| invalid_version(value))?);
+            }
+            "resourceVersionMatch" => {
+                self.version_match = match value {
+                    "" => None,
+                    "Exact" => Some(VersionMatch::Exact),
+                    "NotOlderThan" => Some(VersionMatch::NotOlderThan),
+                    _ => return Err(bad("must be Exact or NotOlderThan")),
+                }
+            }
+            "watch" => self.watch = truth(value),
+            "allowWatchBookmarks" => self.bookmarks = truth(value),
+            "sendInitialEvents" => self.send_initial_events = Some(truth(value)),
+            "timeoutSeconds" => {
+                self.timeout_seconds = Some(value.parse().map_err(|_| bad("must be a number of seconds"))?);
+            }
+            "dryRun" => match value {
+                "All" => self.dry_run = true,
+                "" => {}
+                _ => return Err(bad("the only supported value is All")),
+            },
+            "fieldManager" => {
+                if value.chars().count() > 128 || value.chars().any(char::is_control) {
+                    return Err(bad("must be printable and no longer than 128 characters"));
+                }
+                self.field_manager = value.into();
+            }
+            "fieldValidation" => {
+                self.field_validation = match value {
+                    "" | "Warn" => FieldValidation::Warn,
+                    "Ignore" => FieldValidation::Ignore,
+                    "Strict" => FieldValidation::Strict,
+                    _ => return Err(bad("must be Ignore, Warn or Strict")),
+                }
+            }
+            "force" => self.force = truth(value),
+            "propagationPolicy" => {
+                self.propagation = Some(
+                    Propagation::parse(value)
+                        .ok_or_else(|| bad("must be Orphan, Background or Foreground"))?,
+                );
+            }
+            "orphanDependents" => {
+                self.propagation =
+                    Some(if truth(value) { Propagation::Orphan } else { Propagation::Background });
+            }
+            "gracePeriodSeconds" => {
+                self.grace_seconds = Some(value.parse().map_err(|_| bad("must be a number of seconds"))?);
+            }
+            "pretty" => self.pretty = truth(value),
+            "includeObject" => self.include_object = value.into(),
+            "verbose" => self.verbose = true,
+            // Kubernetes ignores parameters it does not know.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn invalid_version(value: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "resourceVersion: Invalid value: {value:?}: strconv.ParseUint: parsing {value:?}: invalid syntax"
+    ))
+}
+
+fn truth(value: &str) -> bool {
+    !matches!(value, "false" | "0" | "f" | "F" | "False" | "FALSE")
+}
+
+/// The pairs of an `application/x-www-form-urlencoded` string.
+pub fn form_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (form_decode(key), form_decode(value))
+    })
+}
+
+fn form_decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%')
+            .then(|| bytes.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (escaped, bytes[at]) {
+            (Some(byte), _) => {
+                out.push(byte);
+                at += 2;
+            }
+            (None, b'+') => out.push(b' '),
+            (None, byte) => out.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldValidation, Propagation, Query};
+
+    #[test]
+    fn parameters_are_read_and_unknown_ones_ignored() {
+        let query = Query::parse(
+            "limit=500&labelSelector=app%20in%20(a%2Cb)&watch=true&fieldValidation=Strict&propagationPolicy=Foreground&x=1",
+        )
+        .unwrap();
+        assert_eq!((query.limit, query.watch), (500, true));
+        assert_eq!(query.field_validation, FieldValidation::Strict);
+        assert_eq!(query.propagation, Some(Propagation::Foreground));
+        assert!(!query.labels.is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_parameter_named() {
+        for (query, word) in [
+            ("limit=many", "limit"),
+            ("dryRun=Some", "dryRun"),
+            ("resourceVersion=abc", "resourceVersion"),
+            ("labelSelector=a%20inn%20b", "requirement"),
+        ] {
+            let error = Query::parse(query).unwrap_err();
+            assert_eq!(error.code.as_u16(), 400, "{query}");
+            assert!(error.message.contains(word), "{}", error.message);
+        }
+    }
+}

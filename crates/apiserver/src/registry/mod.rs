@@ -1,0 +1,148 @@
+//! Which resources the server knows, built in and custom, at this moment.
+//!
+//! Owns the table that requests, discovery and OpenAPI look resources up in. Must never touch the store.
+
+mod builtins;
+mod crd;
+mod resource;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+pub use crd::{CrdNames, accepted_conditions, name_conflicts};
+pub use resource::{Custom, CustomColumn, Resource, Scale, Source, Unwritten};
+
+use crate::error::FieldError;
+
+/// All resources; readers see one consistent table.
+pub struct Registry {
+    table: ArcSwap<Table>,
+    /// Serialises changes; readers never wait.
+    change: Mutex<()>,
+}
+
+/// group → version → plural → resource
+type Groups = BTreeMap<String, BTreeMap<String, BTreeMap<String, Arc<Resource>>>>;
+
+#[derive(Default, Clone)]
+pub struct Table {
+    groups: Groups,
+    /// Grows with every change, so that derived documents know when they are stale.
+    pub generation: u64,
+}
+
+impl Registry {
+    /// A registry of the built-in kinds.
+    pub fn new() -> Self {
+        let mut table = Table::default();
+        for resource in builtins::resources() {
+            table.insert(resource);
+        }
+        Self { table: ArcSwap::from_pointee(table), change: Mutex::new(()) }
+    }
+
+    pub fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.table.load().groups.get(group)?.get(version)?.get(plural).cloned()
+    }
+
+    /// The resource of a kind, as owner references name it.
+    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let table = self.table.load();
+        table.groups.get(group)?.get(version)?.values().find(|r| r.kind == kind).cloned()
+    }
+
+    /// Serves what an accepted CustomResourceDefinition describes, replacing what an earlier state of it did.
+    pub fn put_crd(&self, crd: &Value) -> Result<(), Vec<FieldError>> {
+        let resources = crd::resources(crd)?;
+        self.update(|table| {
+            table.remove_storage(&CrdNames::of(crd).storage());
+            resources.into_iter().for_each(|resource| table.insert(resource));
+        });
+        Ok(())
+    }
+
+    pub fn remove_crd(&self, crd: &Value) {
+        self.update(|table| table.remove_storage(&CrdNames::of(crd).storage()));
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Table)) {
+        let _guard = self.change.lock();
+        let mut table = Table::clone(&self.table.load());
+        change(&mut table);
+        table.generation += 1;
+        self.table.store(Arc::new(table));
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Table {
+    fn insert(&mut self, resource: Resource) {
+        let version = self
+            .groups
+            .entry(resource.group.clone())
+            .or_default()
+            .entry(resource.version.clone())
+            .or_default();
+        version.insert(resource.plural.clone(), Arc::new(resource));
+    }
+
+    fn remove_storage(&mut self, storage: &str) {
+        for versions in self.groups.values_mut() {
+            for resources in versions.values_mut() {
+                resources.retain(|_, r| !(r.is_custom() && r.storage == storage));
+            }
+            versions.retain(|_, resources| !resources.is_empty());
+        }
+        self.groups.retain(|_, versions| !versions.is_empty());
+    }
+
+    /// Group names, the core group first.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str)
+    }
+
+    /// The versions of a group, the preferred one first.
+    pub fn versions(&self, group: &str) -> Vec<&str> {
+        let mut versions: Vec<&str> =
+            self.groups.get(group).into_iter().flat_map(|v| v.keys()).map(String::as_str).collect();
+        versions.sort_by_key(|v| std::cmp::Reverse(crd::version_rank(v)));
+        versions
+    }
+
+    pub fn resources(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
+        self.groups.get(group).and_then(|v| v.get(version)).into_iter().flat_map(BTreeMap::values)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.groups.values().flat_map(|versions| versions.values().flat_map(BTreeMap::values))
+    }
+
+    /// One resource for each kind of stored object.
+    pub fn stored(&self) -> Vec<Arc<Resource>> {
+        let mut by_storage: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
+        for resource in self.all().filter(|r| !r.storage.is_empty()) {
+            let better = resource.served_as_stored();
+            by_storage.entry(&resource.storage).and_modify(|e| if better { *e = resource }).or_insert(resource);
+        }
+        by_storage.into_values().cloned().collect()
+    }
+
+    /// Any version of a custom resource.
+    pub fn by_storage(&self, storage: &str) -> Option<Arc<Resource>> {
+        self.all().find(|r| r.storage == storage).cloned()
+    }
+}

@@ -1,0 +1,187 @@
+//! The store: every object of the API in one crash-safe file, with one global revision.
+//!
+//! Owns durability, ordering and history. Must never know a kind, a schema or HTTP.
+//!
+//! Layout, after etcd's idea: `revisions` holds every change under its revision, `index` names the newest
+//! revision of each key. A value is written once, at the end of an ordered table; a list reads the index; a
+//! watch reads `revisions` from where it left off. Old revisions go when they are superseded and no longer
+//! within the history that watchers may resume from.
+
+mod database;
+mod error;
+mod history;
+mod key;
+mod read;
+mod record;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use database::Handle;
+pub use error::StoreError;
+pub use history::Event;
+use history::{Horizon, Ring};
+pub use key::{Key, Prefix};
+pub use read::{Page, Snapshot};
+pub use record::Change;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub path: PathBuf,
+    /// How long a superseded revision can still be watched from.
+    pub history: Duration,
+    /// The most superseded revisions that are kept, whatever their age.
+    pub history_limit: u64,
+    /// Memory for pages of the database.
+    pub cache_bytes: usize,
+    /// Space that must remain free on the disk for a write to be accepted, so that the database itself never
+    /// meets a full disk in the middle of a commit.
+    pub reserve_bytes: u64,
+}
+
+impl Options {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            history: Duration::from_secs(5 * 60),
+            history_limit: 100_000,
+            cache_bytes: 16 << 20,
+            reserve_bytes: 8 << 20,
+        }
+    }
+}
+
+/// An object as it lies in the store.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub key: Key,
+    pub revision: u64,
+    /// The object, with `metadata.resourceVersion` set to `revision`.
+    pub json: Bytes,
+}
+
+/// One change to make, if the key is as the writer saw it.
+#[derive(Debug)]
+pub struct Write {
+    pub key: Key,
+    pub expect: Expect,
+    pub action: Action,
+    /// The object that this write replaces or deletes, for watchers whose selector it leaves.
+    pub previous: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    Absent,
+    Revision(u64),
+}
+
+#[derive(Debug)]
+pub enum Action {
+    Put(Value),
+    /// Carries the last state of the object, which watchers see in the deletion event.
+    Delete(Value),
+}
+
+/// The open store. Clones share it; the last one to go closes the file.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    jobs: mpsc::Sender<Job>,
+}
+
+struct Shared {
+    handle: Handle,
+    ring: Ring,
+    horizon: Horizon,
+    /// The newest revision that is on disk.
+    revision: watch::Sender<u64>,
+    options: Options,
+    commits: AtomicU64,
+}
+
+struct Job {
+    write: Write,
+    done: oneshot::Sender<Result<Stored>>,
+}
+
+/// Writes that may wait for the commit in front of them; more callers than this wait their turn.
+const QUEUE: usize = 1024;
+
+impl Store {
+    /// Opens or creates the database and starts its writer thread.
+    pub fn open(options: Options) -> Result<Self> {
+        let handle = Handle::open(&options)?;
+        Self::start(handle, options)
+    }
+
+    fn start(handle: Handle, options: Options) -> Result<Self> {
+        let (revision, compacted) = handle.positions()?;
+        let shared = Arc::new(Shared {
+            handle,
+            ring: Ring::new(revision),
+            horizon: Horizon::new(compacted),
+            revision: watch::Sender::new(revision),
+            options,
+            commits: AtomicU64::new(0),
+        });
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let for_writer = shared.clone();
+        std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || writer::run(&for_writer, queue))
+            .map_err(|e| StoreError::Broken { path: shared.path(), detail: e.to_string() })?;
+        Ok(Self { shared, jobs })
+    }
+
+    /// Makes one change durable. When this returns `Ok` the change is on disk.
+    pub async fn commit(&self, write: Write) -> Result<Stored> {
+        let (done, answer) = oneshot::channel();
+        self.jobs.send(Job { write, done }).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// The newest durable revision.
+    pub fn revision(&self) -> u64 {
+        *self.shared.revision.borrow()
+    }
+
+    /// Tells when the revision moves on.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.shared.revision.subscribe()
+    }
+
+    /// Revisions up to this one can no longer be watched from.
+    pub fn compacted(&self) -> u64 {
+        self.shared.horizon.compacted()
+    }
+
+    /// Commits made since the store was opened; with the number of writes it tells how well they group.
+    pub fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the database file.
+    pub fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.shared.options.path).map_or(0, |m| m.len())
+    }
+}
+
+impl Shared {
+    fn path(&self) -> String {
+        self.options.path.display().to_string()
+    }
+}

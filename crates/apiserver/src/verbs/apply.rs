@@ -1,0 +1,61 @@
+//! Server-side apply: the client says what it wants to own, the server merges.
+
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::create::{Ownership, unwritten, write_context};
+use super::{Answer, Api, Call, shape};
+use crate::error::{ApiError, Result};
+use crate::fields::{self, ApplyError};
+use crate::http::media::Decoded;
+use crate::meta;
+
+impl Api {
+    pub(super) async fn apply(&self, call: &mut Call, config: Value) -> Result<Answer> {
+        if call.query.field_manager.is_empty() {
+            return Err(ApiError::bad_request(
+                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+            ));
+        }
+        let config = shape::admit(call, Decoded { value: config, duplicates: Vec::new() })?;
+        if self.live(call)?.is_none() {
+            if !call.subresource.is_empty() {
+                return Err(call.not_found());
+            }
+            let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+            if !version.is_empty() || !meta::uid(&config).is_empty() {
+                return Err(ApiError::conflict(
+                    call.resource.subject(&call.name),
+                    "uid or resourceVersion is given, but the object does not exist",
+                ));
+            }
+            let object = applied(call, None, &config)?;
+            match self.store_new(call, object, Ownership::Done).await {
+                Err(error) if error.reason == "AlreadyExists" => {}
+                created => return created.map(|object| Answer::Object(StatusCode::CREATED, object)),
+            }
+        }
+        let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_string();
+        self.change(call, Ownership::Done, &version, |call, live| applied(call, Some(live), &config)).await
+    }
+}
+
+fn applied(call: &Call, live: Option<&Value>, config: &Value) -> Result<Value> {
+    let api_version = call.resource.api_version();
+    let context = write_context(call, &api_version, Timestamp::now());
+    fields::apply(&call.resource.schema, live, config, unwritten(call), call.query.force, &context).map_err(
+        |error| match error {
+            ApplyError::Conflicts(conflicts) => {
+                let mut refused = ApiError::new(
+                    StatusCode::CONFLICT,
+                    "Conflict",
+                    fields::conflict_message(&conflicts),
+                );
+                refused.causes = fields::conflict_causes(&conflicts);
+                refused
+            }
+            other => ApiError::bad_request(other.to_string()),
+        },
+    )
+}

@@ -1,0 +1,226 @@
+//! Making a new object.
+
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Answer, Api, Call, custom_definitions, shape};
+use crate::admission::{Operation, Phase, Reviewed};
+use crate::error::{ApiError, Cause, Result};
+use crate::fields::{self, WriteContext};
+use crate::http::media::Decoded;
+use crate::meta;
+use crate::registry::Resource;
+use crate::store::{Action, Expect, Key, StoreError, Write};
+
+/// How often a generated name is drawn anew when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Api {
+    pub async fn create(&self, call: &mut Call, sent: Decoded) -> Result<Answer> {
+        let object = shape::admit(call, sent)?;
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|v| !v.is_empty()) {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let created = self.store_new(call, object, Ownership::Track).await?;
+        Ok(Answer::Object(StatusCode::CREATED, created))
+    }
+
+    /// Completes, checks and stores a new object; gives it in the call's version.
+    pub(super) async fn store_new(&self, call: &mut Call, mut object: Value, own: Ownership) -> Result<Value> {
+        self.require_namespace(call)?;
+        let resource = call.resource.clone();
+        let keeps_status = resource.builtin().is_some_and(|kind| kind.status_on_create);
+        if resource.has_status
+            && !keeps_status
+            && let Some(members) = object.as_object_mut()
+        {
+            members.remove("status");
+        }
+        let generated = meta::name(&object).is_empty() && !meta::text(&object, "generateName").is_empty();
+        let template = generated.then(|| object.clone());
+        for attempt in 1.. {
+            match self.try_store_new(call, &resource, object, own).await {
+                Err(error) if error.reason == "AlreadyExists" && generated && attempt < NAME_ATTEMPTS => {
+                    let Some(again) = &template else { return Err(error) };
+                    object = again.clone();
+                }
+                other => return other,
+            }
+        }
+        Err(self.name_exhausted(call))
+    }
+
+    fn name_exhausted(&self, call: &Call) -> ApiError {
+        ApiError::already_exists(call.resource.subject(&call.name))
+    }
+
+    async fn try_store_new(
+        &self,
+        call: &mut Call,
+        resource: &Resource,
+        mut object: Value,
+        own: Ownership,
+    ) -> Result<Value> {
+        let now = Timestamp::now();
+        meta::prepare_create(&mut object, &call.namespace, resource.namespaced, now);
+        if resource.has_generation {
+            object["metadata"]["generation"] = 1.into();
+        }
+        shape::default(resource, &mut object);
+        if resource.is_crd() {
+            custom_definitions::prepare(self, &mut object, None, now);
+        }
+        let mut object = self.mutate(call, Operation::Create, None, object).await?;
+        shape::validate(resource, &object, None)?;
+        if resource.is_crd() {
+            custom_definitions::validate(resource, &object, None)?;
+        }
+        if own == Ownership::Track {
+            self.track(call, None, &mut object, now)?;
+        }
+        self.check(call, Operation::Create, None, &object).await?;
+        let name = meta::name(&object).to_string();
+        let key = Key::new(&resource.storage, &call.namespace, &name);
+        if call.query.dry_run {
+            return match self.store.get(&key).map_err(|e| call.store_error(e))? {
+                Some(_) => Err(ApiError::already_exists(resource.subject(&name))),
+                None => Ok(object),
+            };
+        }
+        let write = Write {
+            key,
+            expect: Expect::Absent,
+            action: Action::Put(shape::stored(resource, object.clone())),
+            previous: None,
+        };
+        let stored = self.store.commit(write).await.map_err(|e| match e {
+            StoreError::Exists => ApiError::already_exists(resource.subject(&name)),
+            other => call.store_error(other),
+        })?;
+        object["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+        self.after_write(resource, &object);
+        Ok(object)
+    }
+
+    /// A namespaced object needs a namespace that is there to stay.
+    pub(super) fn require_namespace(&self, call: &Call) -> Result<()> {
+        if !call.resource.namespaced || call.resource.storage.is_empty() {
+            return Ok(());
+        }
+        let key = Key::new("namespaces.", "", &call.namespace);
+        let Some(stored) = self.store.get(&key).map_err(|e| call.store_error(e))? else {
+            return Err(ApiError::not_found(crate::error::Subject {
+                group: String::new(),
+                kind: "namespaces".into(),
+                name: call.namespace.clone(),
+            }));
+        };
+        if !memchr_contains(&stored.json, b"\"deletionTimestamp\"") {
+            return Ok(());
+        }
+        let namespace: Value = serde_json::from_slice(&stored.json).unwrap_or_default();
+        if !meta::is_deleting(&namespace) {
+            return Ok(());
+        }
+        let why = format!(
+            "unable to create new content in namespace {} because it is being terminated",
+            call.namespace
+        );
+        let mut error = ApiError::forbidden(call.resource.subject(&call.name), why);
+        error.causes.push(Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {} is being terminated", call.namespace),
+            field: "metadata.namespace".into(),
+        });
+        Err(error)
+    }
+
+    /// Lets mutating hooks have their say.
+    pub(super) async fn mutate(
+        &self,
+        call: &mut Call,
+        operation: Operation,
+        old: Option<&Value>,
+        object: Value,
+    ) -> Result<Value> {
+        let mut object = Some(object);
+        let warnings =
+            self.admission.review(Phase::Mutate, &reviewed(call, operation, old), &mut object).await?;
+        call.warnings.extend(warnings);
+        object.ok_or_else(|| ApiError::internal("a hook took the object away"))
+    }
+
+    /// Asks validating hooks.
+    pub(super) async fn check(
+        &self,
+        call: &mut Call,
+        operation: Operation,
+        old: Option<&Value>,
+        object: &Value,
+    ) -> Result<()> {
+        let mut object = (operation != Operation::Delete).then(|| object.clone());
+        let warnings =
+            self.admission.review(Phase::Validate, &reviewed(call, operation, old), &mut object).await?;
+        call.warnings.extend(warnings);
+        Ok(())
+    }
+
+    /// Notes in `managedFields` who set what.
+    pub(super) fn track(
+        &self,
+        call: &Call,
+        live: Option<&Value>,
+        object: &mut Value,
+        now: Timestamp,
+    ) -> Result<()> {
+        let resource = &call.resource;
+        let api_version = resource.api_version();
+        let context = write_context(call, &api_version, now);
+        fields::track_update(&resource.schema, live, object, unwritten(call), &context)
+            .map_err(|e| ApiError::bad_request(format!("cannot track who owns which field: {e}")))
+    }
+
+    /// What must follow a write at once, so that the next request of the client finds it done.
+    pub(super) fn after_write(&self, resource: &Resource, object: &Value) {
+        if resource.is_crd() {
+            custom_definitions::serve(self, object);
+        }
+    }
+}
+
+/// Who works out field ownership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    Track,
+    /// Server-side apply has done it.
+    Done,
+}
+
+fn reviewed<'a>(call: &'a Call, operation: Operation, old: Option<&'a Value>) -> Reviewed<'a> {
+    Reviewed {
+        resource: &call.resource,
+        subresource: &call.subresource,
+        namespace: &call.namespace,
+        name: &call.name,
+        operation,
+        old,
+        user: &call.user,
+        dry_run: call.query.dry_run,
+    }
+}
+
+pub(super) fn write_context<'a>(call: &'a Call, api_version: &'a str, now: Timestamp) -> WriteContext<'a> {
+    WriteContext { manager: call.manager(), api_version, subresource: &call.subresource, now }
+}
+
+pub(super) fn unwritten(call: &Call) -> &fields::Set {
+    match call.subresource.as_str() {
+        "status" => &call.resource.unwritten.by_status,
+        _ => &call.resource.unwritten.by_main,
+    }
+}
+
+fn memchr_contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}

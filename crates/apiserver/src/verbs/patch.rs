@@ -1,0 +1,93 @@
+//! Changing a part of an object: JSON patch, merge patch, strategic merge patch.
+
+use serde_json::Value;
+
+use super::create::Ownership;
+use super::{Answer, Api, Call, Sent, shape};
+use crate::error::{ApiError, Result};
+use crate::meta;
+use crate::patch::{self, PatchError};
+
+impl Api {
+    pub async fn patch(&self, call: &mut Call, sent: Sent) -> Result<Answer> {
+        if call.subresource == "scale" {
+            return self.patch_scale(call, &sent).await;
+        }
+        if let Sent::Apply(config) = sent {
+            return self.apply(call, config).await;
+        }
+        if let Sent::StrategicPatch(_) = &sent
+            && call.resource.is_custom()
+        {
+            return Err(ApiError::unsupported_media_type(
+                "application/strategic-merge-patch+json",
+                &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"],
+            ));
+        }
+        let version = version_in(&sent);
+        self.change(call, Ownership::Track, &version, |call, live| {
+            let mut object = live.clone();
+            patched(call, &mut object, &sent)?;
+            Ok(object)
+        })
+        .await
+    }
+}
+
+/// The version that a patch itself asks for.
+fn version_in(sent: &Sent) -> String {
+    let version = match sent {
+        Sent::MergePatch(patch) | Sent::StrategicPatch(patch) => {
+            patch.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+        }
+        Sent::JsonPatch(operations) => operations
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|o| o["path"] == "/metadata/resourceVersion" && o["op"] != "test")
+            .and_then(|o| o["value"].as_str()),
+        _ => None,
+    };
+    version.unwrap_or_default().to_string()
+}
+
+/// Applies the patch and checks that an object of the same identity came out.
+pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Result<()> {
+    let resource = call.resource.clone();
+    let result = match sent {
+        Sent::JsonPatch(operations) => patch::json(object, operations),
+        Sent::MergePatch(changes) => {
+            patch::merge(object, changes);
+            Ok(())
+        }
+        Sent::StrategicPatch(changes) => patch::strategic(&resource.schema, object, changes),
+        Sent::Object(_) | Sent::Apply(_) => return Err(ApiError::internal("not a patch")),
+    };
+    result.map_err(|error| patch_error(call, &error))?;
+    if !object.is_object() || !object["metadata"].is_object() {
+        return Err(ApiError::bad_request("the patch leaves no object with metadata"));
+    }
+    if meta::name(object) != call.name {
+        return Err(ApiError::bad_request("the name of the object cannot be changed by a patch"));
+    }
+    shape::identify(call, object)?;
+    shape::tidy(call, object, Vec::new())
+}
+
+fn patch_error(call: &Call, error: &PatchError) -> ApiError {
+    match error {
+        PatchError::Unprocessable(_) => {
+            let mut refused = ApiError::new(
+                http::StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                format!("the server rejected our request due to an error in our request: {error}"),
+            );
+            refused.subject = Some(call.resource.subject(&call.name));
+            refused
+        }
+        PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
+        PatchError::TooLarge(_) => {
+            ApiError::new(http::StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", error.to_string())
+        }
+    }
+}

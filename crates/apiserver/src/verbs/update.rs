@@ -1,0 +1,230 @@
+//! Replacing an object, and the common end of every change to one that exists.
+
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::create::Ownership;
+use super::{Answer, Api, Call, Live, custom_definitions, shape};
+use crate::admission::Operation;
+use crate::error::{ApiError, FieldError, Result};
+use crate::http::media::Decoded;
+use crate::meta;
+use crate::store::{Action, Expect, StoreError, Write};
+
+/// How often a change that names no version is tried on a newer object before the client has to.
+const ATTEMPTS: usize = 8;
+
+impl Api {
+    /// PUT.
+    pub async fn update(&self, call: &mut Call, sent: Decoded) -> Result<Answer> {
+        let object = shape::admit(call, sent)?;
+        if call.subresource == "scale" {
+            return self.update_scale(call, &object).await;
+        }
+        if self.live(call)?.is_none() {
+            let creates = call.resource.builtin().is_some_and(|kind| kind.create_on_update);
+            if creates && call.subresource.is_empty() {
+                let created = self.store_new(call, object, Ownership::Track).await?;
+                return Ok(Answer::Object(StatusCode::CREATED, created));
+            }
+            return Err(call.not_found());
+        }
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_string();
+        if version.is_empty() && call.resource.builtin().is_none_or(|kind| kind.needs_version) {
+            let missing = FieldError::invalid(
+                "metadata.resourceVersion",
+                serde_json::Number::from(0),
+                "must be specified for an update",
+            );
+            return Err(ApiError::invalid(call.resource.kind_subject(&call.name), &[missing]));
+        }
+        self.change(call, Ownership::Track, &version, |_, live| {
+            let mut object = object.clone();
+            // A replacement that says nothing of ownership keeps what is known.
+            if object["metadata"].get("managedFields").is_none()
+                && let Some(known) = live["metadata"].get("managedFields")
+            {
+                object["metadata"]["managedFields"] = known.clone();
+            }
+            Ok(object)
+        })
+        .await
+    }
+
+    /// Reads the object, lets `make` derive the new one, and stores it; again when somebody was faster, unless
+    /// the client insists on a version.
+    pub(super) async fn change<F>(
+        &self,
+        call: &mut Call,
+        own: Ownership,
+        version: &str,
+        mut make: F,
+    ) -> Result<Answer>
+    where
+        F: FnMut(&mut Call, &Value) -> Result<Value>,
+    {
+        for attempt in 1.. {
+            let live = self.live(call)?.ok_or_else(|| call.not_found())?;
+            if !version.is_empty() && version != live.revision.to_string() {
+                return Err(ApiError::stale(call.resource.subject(&call.name)));
+            }
+            let warned = call.warnings.len();
+            let object = make(call, &live.object)?;
+            match self.store_change(call, own, live, object).await {
+                Err(Refused::Raced(_)) if attempt < ATTEMPTS && version.is_empty() => {
+                    call.warnings.truncate(warned);
+                }
+                Err(Refused::Raced(error) | Refused::Final(error)) => return Err(error),
+                Ok(answer) => return Ok(answer),
+            }
+        }
+        Err(call.not_found())
+    }
+
+    /// Completes, checks and stores the successor of `live`.
+    async fn store_change(
+        &self,
+        call: &mut Call,
+        own: Ownership,
+        live: Live,
+        mut object: Value,
+    ) -> Result<Answer, Refused> {
+        let resource = call.resource.clone();
+        let now = Timestamp::now();
+        let old = &live.object;
+        let sent_uid = meta::uid(&object);
+        if !sent_uid.is_empty() && sent_uid != meta::uid(old) {
+            let why = format!(
+                "Precondition failed: UID in precondition: {sent_uid}, UID in object meta: {}",
+                meta::uid(old)
+            );
+            return Err(ApiError::conflict(resource.subject(&call.name), why).into());
+        }
+        isolate(call, old, &mut object);
+        meta::prepare_update(&mut object, old);
+        shape::default(&resource, &mut object);
+        if let Some(kind) = resource.builtin() {
+            (kind.carry)(&mut object, old, now);
+        }
+        if resource.is_crd() {
+            custom_definitions::prepare(self, &mut object, Some(old), now);
+        }
+        let mut object = self.mutate(call, Operation::Update, Some(old), object).await?;
+        if resource.has_generation && call.subresource.is_empty() && shape::spec_changed(&resource, old, &object)
+        {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+            object["metadata"]["generation"] = generation.into();
+        }
+        shape::validate(&resource, &object, Some(old))?;
+        if resource.is_crd() {
+            custom_definitions::validate(&resource, &object, Some(old))?;
+        }
+        object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+        if own == Ownership::Track {
+            self.track(call, Some(old), &mut object, now)?;
+        }
+        if object == *old {
+            return Ok(Answer::Object(StatusCode::OK, object));
+        }
+        self.check(call, Operation::Update, Some(old), &object).await?;
+        if call.query.dry_run {
+            return Ok(Answer::Object(StatusCode::OK, object));
+        }
+        self.commit_change(call, live, object).await
+    }
+
+    async fn commit_change(
+        &self,
+        call: &Call,
+        live: Live,
+        mut object: Value,
+    ) -> Result<Answer, Refused> {
+        let resource = &call.resource;
+        let last = super::delete::may_vanish(resource, &object);
+        let stored = shape::stored(resource, object.clone());
+        let write = Write {
+            key: call.key(),
+            expect: Expect::Revision(live.revision),
+            action: if last { Action::Delete(stored) } else { Action::Put(stored) },
+            previous: Some(live.json),
+        };
+        match self.store.commit(write).await {
+            Ok(done) => {
+                object["metadata"]["resourceVersion"] = done.revision.to_string().into();
+                if last {
+                    self.after_delete(resource, &object);
+                } else {
+                    self.after_write(resource, &object);
+                }
+                Ok(Answer::Object(StatusCode::OK, object))
+            }
+            Err(error @ (StoreError::Moved { .. } | StoreError::Missing)) => {
+                Err(Refused::Raced(call.store_error(error)))
+            }
+            Err(error) => Err(Refused::Final(call.store_error(error))),
+        }
+    }
+}
+
+enum Refused {
+    /// Somebody else changed the object first.
+    Raced(ApiError),
+    Final(ApiError),
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self::Final(error)
+    }
+}
+
+/// Each end point writes its own part of an object and leaves the rest as it is.
+fn isolate(call: &Call, old: &Value, object: &mut Value) {
+    let resource = &call.resource;
+    match call.subresource.as_str() {
+        "" if resource.has_status => copy_member(old, object, "status"),
+        "status" => {
+            let status = object.get("status").cloned();
+            let mut meta = object["metadata"].clone();
+            if resource.is_custom() {
+                let managed = meta.get("managedFields").cloned();
+                let version = meta["resourceVersion"].clone();
+                meta = old["metadata"].clone();
+                meta["resourceVersion"] = version;
+                if let (Some(managed), Some(members)) = (managed, meta.as_object_mut()) {
+                    members.insert("managedFields".into(), managed);
+                }
+            }
+            *object = old.clone();
+            object["metadata"] = meta;
+            if let Some(members) = object.as_object_mut() {
+                match status {
+                    Some(status) => members.insert("status".into(), status),
+                    None => members.remove("status"),
+                };
+            }
+        }
+        // A namespace's own finalizers change only here.
+        "finalize" => {
+            let finalizers = object["spec"]["finalizers"].clone();
+            *object = old.clone();
+            object["spec"]["finalizers"] = finalizers;
+        }
+        _ => {}
+    }
+    if resource.is_core("namespaces") && call.subresource != "finalize" {
+        let kept = old["spec"]["finalizers"].clone();
+        if !kept.is_null() {
+            object["spec"]["finalizers"] = kept;
+        }
+    }
+}
+
+fn copy_member(from: &Value, to: &mut Value, member: &str) {
+    let Some(members) = to.as_object_mut() else { return };
+    match from.get(member) {
+        Some(value) => members.insert(member.into(), value.clone()),
+        None => members.remove(member),
+    };
+}

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # start.sh DIR: starts a real etcd + kube-apiserver + kube-controller-manager on free loopback ports,
 # with all state in DIR, and returns when it answers. Afterwards DIR holds kubeconfig (contexts
-# `admin` and `reader`), *.pid and *.log. stop.sh DIR ends it again.
+# `admin` and `reader`), *.pid, *.log and seconds-to-ready. stop.sh DIR ends it again.
+# With API_ONLY=1 the controller manager is left out.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/versions.sh"
 . "$here/ports.sh"
+. "$here/processes.sh"
 dir=${1:?usage: start.sh DIR}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -26,17 +28,10 @@ launch() {
     echo $! >"$dir/$name.pid"
 }
 
-await() {
-    local what=$1 deadline=$((SECONDS + 120))
+await_or_stop() {
+    local name=$1
     shift
-    until "$@" >/dev/null 2>&1; do
-        if ((SECONDS > deadline)); then
-            echo "peers: $what did not come up; the logs are in $dir" >&2
-            "$here/stop.sh" "$dir"
-            exit 1
-        fi
-        sleep 0.1
-    done
+    await "$name" "$dir" "$@" || { "$here/stop.sh" "$dir"; exit 1; }
 }
 
 secret() { openssl rand -hex 16; }
@@ -105,6 +100,7 @@ fi
 admin_token=$(sed -n 's/,admin,.*//p' "$dir/tokens.csv")
 reader_token=$(sed -n 's/,reader,.*//p' "$dir/tokens.csv")
 
+started=$(date +%s%N)
 launch etcd --data-dir "$dir/etcd" --log-level warn \
     --listen-client-urls "http://127.0.0.1:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
     --listen-peer-urls "http://127.0.0.1:$peer_port" --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" \
@@ -117,11 +113,15 @@ launch kube-apiserver --etcd-servers "http://127.0.0.1:$etcd_port" --cert-dir "$
     --service-account-key-file "$dir/certs/service-account.key" \
     --service-cluster-ip-range 10.96.0.0/16
 write_kubeconfig
-await kube-apiserver api /readyz
-launch kube-controller-manager --kubeconfig "$dir/kubeconfig" --bind-address 127.0.0.1 \
-    --secure-port "$manager_port" --cert-dir "$dir/certs" --leader-elect=false \
-    --controllers "$CONTROLLERS" --use-service-account-credentials=false
-grant_reader 2>/dev/null || true
-await "the reader's role" reader_may_list
-await kube-controller-manager curl -fsk "https://127.0.0.1:$manager_port/healthz"
+await_or_stop kube-apiserver api /readyz
+seconds_since "$started" >"$dir/seconds-to-ready"
+if [[ -z "${API_ONLY-}" ]]; then
+    launch kube-controller-manager --kubeconfig "$dir/kubeconfig" --bind-address 127.0.0.1 \
+        --secure-port "$manager_port" --cert-dir "$dir/certs" --leader-elect=false \
+        --controllers "$CONTROLLERS" --use-service-account-credentials=false
+    # A directory that was started before has the reader's role already.
+    grant_reader 2>/dev/null || true
+    await_or_stop kube-apiserver reader_may_list
+    await_or_stop kube-controller-manager curl -fsk "https://127.0.0.1:$manager_port/healthz"
+fi
 echo "$dir/kubeconfig"

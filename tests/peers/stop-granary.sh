@@ -3,4 +3,4 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/processes.sh"
-stop_process "${1:?usage: stop-granary.sh DIR}/granary.pid" granary
+stop_process "${1:?usage: stop-granary.sh DIR}" granary

@@ -19,12 +19,18 @@ enum Trait {
     OptionalSpec,
     /// There is no `spec`: the fields sit at the top level.
     NoSpec,
+    /// The list at this JSON pointer is merged by this member of its items.
+    ListMap(&'static str, &'static str),
 }
 
-use Trait::{Approved, NoSpec, OptionalSpec, PlainStatus};
+use Trait::{Approved, ListMap, NoSpec, OptionalSpec, PlainStatus};
 
 const SNAPSHOT_V1: &str = "https://github.com/kubernetes-csi/external-snapshotter/pull/814";
 const SNAPSHOT_CONTENT_V1: &str = "https://github.com/kubernetes-csi/external-snapshotter/pull/955";
+
+const CLAIMS_WANTED: &str = "/properties/spec/properties/podResourceRequirements/properties/claims";
+const CLAIMS_IN_FORCE: &str =
+    "/properties/status/properties/defaultPodResourceRequirements/properties/claims";
 
 /// Every kind, in an order that does not change: by group, and within it as upstream lists them.
 pub fn all() -> Vec<CustomResourceDefinition> {
@@ -36,7 +42,11 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         kind::<cdi::DataVolume>(&[]),
         kind::<cdi::StorageProfile>(&[]),
         kind::<cdi::DataSource>(&[PlainStatus]),
-        kind::<cdi::CDIConfig>(&[PlainStatus]),
+        kind::<cdi::CDIConfig>(&[
+            PlainStatus,
+            ListMap(CLAIMS_WANTED, "name"),
+            ListMap(CLAIMS_IN_FORCE, "name"),
+        ]),
         kind::<cdi::VolumeImportSource>(&[PlainStatus]),
         kind::<cdi::VolumeUploadSource>(&[PlainStatus]),
         kind::<cdi::VolumeCloneSource>(&[]),
@@ -83,9 +93,7 @@ fn kind<K: CustomResourceExt>(traits: &[Trait]) -> CustomResourceDefinition {
         if traits.contains(&PlainStatus) {
             version.subresources = None;
         }
-        if let Some(validation) = version.schema.take() {
-            version.schema = Some(finish(validation, traits));
-        }
+        version.schema = version.schema.take().map(|validation| finish(validation, traits));
     }
     for departure in traits {
         if let Approved(by) = departure {
@@ -99,11 +107,13 @@ fn kind<K: CustomResourceExt>(traits: &[Trait]) -> CustomResourceDefinition {
 fn finish(validation: CustomResourceValidation, traits: &[Trait]) -> CustomResourceValidation {
     let mut root = serde_json::to_value(validation.open_api_v3_schema).expect("a schema is plain JSON");
     schema::tidy_root(&mut root);
-    if traits.contains(&OptionalSpec) {
-        schema::default_spec(&mut root);
-    }
-    if traits.contains(&NoSpec) {
-        schema::keep_unknown_at_root(&mut root);
+    for departure in traits {
+        match departure {
+            OptionalSpec => schema::default_spec(&mut root),
+            NoSpec => schema::keep_unknown_at_root(&mut root),
+            ListMap(path, key) => schema::merge_list_by(&mut root, path, key),
+            Approved(_) | PlainStatus => {}
+        }
     }
     CustomResourceValidation {
         open_api_v3_schema: serde_json::from_value(root).expect("tidying keeps a schema a schema"),

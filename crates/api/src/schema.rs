@@ -24,6 +24,13 @@ pub(crate) fn keep_unknown_at_root(schema: &mut Value) {
     schema["x-kubernetes-preserve-unknown-fields"] = Value::Bool(true);
 }
 
+/// Makes a list one that is merged by the named member of its items; `path` is a JSON pointer.
+pub(crate) fn merge_list_by(schema: &mut Value, path: &str, key: &str) {
+    let list = schema.pointer_mut(path).expect("the table of kinds names a list of the schema");
+    list["x-kubernetes-list-type"] = "map".into();
+    list["x-kubernetes-list-map-keys"] = json!([key]);
+}
+
 /// Makes `spec` optional, as an object without one would otherwise be refused or not be readable.
 pub(crate) fn default_spec(schema: &mut Value) {
     schema["properties"]["spec"]["default"] = json!({});
@@ -62,6 +69,9 @@ fn tidy_keywords(node: &mut Map<String, Value>) {
     };
     if !goes_null(node) {
         node.remove("nullable");
+    }
+    if let Some(values) = node.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
     }
     if node.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
         node.insert("pattern".to_owned(), QUANTITY_PATTERN.into());

@@ -110,6 +110,7 @@ pub struct VolumeBackup {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ClaimSource {
+    #[serde(default)]
     #[schemars(schema_with = "open_object")]
     pub metadata: Option<ObjectMeta>,
     pub spec: Option<PersistentVolumeClaimSpec>,
@@ -123,6 +124,7 @@ pub struct ClaimSource {
 #[derive(Clone, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct SecretBackup {
     pub name: String,
+    #[serde(default)]
     #[schemars(schema_with = "bytes_by_key")]
     pub data: Option<BTreeMap<String, ByteString>>,
     #[serde(flatten)]

@@ -48,8 +48,10 @@ pub struct VirtualMachineTemplateVersionSpec {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct VirtualMachineSource {
+    #[serde(default)]
     #[schemars(schema_with = "open_object")]
     pub metadata: Option<ObjectMeta>,
+    #[serde(default)]
     #[schemars(schema_with = "open_object")]
     pub spec: Option<Extra>,
     #[serde(flatten)]

@@ -1,6 +1,6 @@
 //! Reading and filling `serde_json` objects whose shape nobody has checked yet.
 //!
-//! Owns the small accessors that the kinds share. Must never panic: a field of the wrong type reads as absent.
+//! Owns the small accessors that the kinds share. Must never panic: a field of a wrong type reads as absent.
 
 use serde_json::{Map, Value};
 

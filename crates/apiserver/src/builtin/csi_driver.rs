@@ -69,7 +69,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         errors.push(period.invalid("must be greater than or equal to 10 seconds"));
     }
     let in_secrets = spec.at("serviceAccountTokenInSecrets");
-    if in_secrets.is_set() && spec.at("tokenRequests").len() == 0 {
+    if in_secrets.is_set() && spec.at("tokenRequests").count() == 0 {
         errors.push(
             in_secrets.invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified"),
         );

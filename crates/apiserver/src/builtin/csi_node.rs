@@ -77,10 +77,10 @@ fn check_unchanged(driver: &Field, old: &Value, errors: &mut Vec<FieldError>) {
         driver
     };
     let new = without_limit(driver.value);
-    for stored in Field::root(old).at("spec.drivers").items() {
-        if stored.at("name").text() == driver.at("name").text() && !same(&new, &without_limit(stored.value)) {
-            errors.push(FieldError::invalid("spec.drivers", new.clone(), IMMUTABLE));
-        }
+    let stored = Field::root(old).at("spec.drivers");
+    let mut namesakes = stored.items().filter(|d| d.at("name").text() == driver.at("name").text()).peekable();
+    if namesakes.peek().is_some() && !namesakes.any(|stored| same(&new, &without_limit(stored.value))) {
+        errors.push(FieldError::invalid("spec.drivers", new, IMMUTABLE));
     }
 }
 

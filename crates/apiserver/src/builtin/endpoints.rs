@@ -46,7 +46,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     }
     for subset in Field::root(new).at("subsets").items() {
         let (ready, not_ready) = (subset.at("addresses"), subset.at("notReadyAddresses"));
-        if ready.len() == 0 && not_ready.len() == 0 {
+        if ready.count() == 0 && not_ready.count() == 0 {
             errors.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
         }
         for entry in ready.items().chain(not_ready.items()) {
@@ -58,7 +58,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         }
         let ports = subset.at("ports");
         for port in ports.items() {
-            if ports.len() > 1 || !port.at("name").is_empty() {
+            if ports.count() > 1 || !port.at("name").is_empty() {
                 port.at("name").need_name(names::dns1123_label, errors);
             }
             port.at("port").port_number(errors);

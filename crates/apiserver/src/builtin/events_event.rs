@@ -2,6 +2,7 @@
 //!
 //! Owns the translation to and from the core form. Must never be stored in this form.
 
+use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -116,7 +117,7 @@ fn check_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     {
         root.at(field).unchanged(&stored.at(field), errors);
     }
-    let microseconds = |event: &Field| parse(event.at("eventTime").value).map(|time| time.as_microsecond());
+    let microseconds = |event: &Field| parse(event.at("eventTime").value).map(Timestamp::as_microsecond);
     if microseconds(&root) != microseconds(&stored) {
         root.at("eventTime").unchanged(&stored.at("eventTime"), errors);
     }

@@ -74,7 +74,8 @@ impl<'a> Field<'a> {
         is_zero(self.value)
     }
 
-    pub fn len(&self) -> usize {
+    /// How many elements or entries there are.
+    pub fn count(&self) -> usize {
         access::len_at(self.value, "")
     }
 }
@@ -202,10 +203,10 @@ impl Field<'_> {
             let values = expression.at("values");
             let operator = expression.at("operator");
             match operator.text() {
-                "In" | "NotIn" if values.len() == 0 => {
+                "In" | "NotIn" if values.count() == 0 => {
                     errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
                 }
-                "Exists" | "DoesNotExist" if values.len() > 0 => {
+                "Exists" | "DoesNotExist" if values.count() > 0 => {
                     errors.push(
                         values
                             .forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),

@@ -29,6 +29,8 @@ mod node_selector;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
+#[cfg(test)]
+mod properties;
 mod quantity;
 mod review;
 mod secret;
@@ -94,7 +96,8 @@ pub struct Builtin {
     pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// Fills what Kubernetes fills when a client leaves it out. Runs on create and on update.
     pub default: fn(&mut Value),
-    /// Carries over what a client may leave out but not take away. Runs on every update, after `default`.
+    /// Carries over what a client may leave out but not take away. Runs on updates of the object and of its
+    /// status, after `default`; not on the `finalize` subresource of namespaces, which it would undo.
     pub carry: fn(new: &mut Value, old: &Value, now: Timestamp),
     /// Checks values beyond their types; `old` is there on update, for immutable fields.
     pub validate: fn(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>),

@@ -1,6 +1,6 @@
 //! Namespace: where namespaced objects live.
 //!
-//! Owns the `kubernetes` finalizer, the name label and the phase of a fresh namespace. Must never delete contents.
+//! Owns the `kubernetes` finalizer, the name label and the phase of a namespace. Must never delete contents.
 
 use granary_api::names;
 use jiff::Timestamp;

@@ -63,7 +63,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let ranges = root.at("spec.podCIDRs");
     ranges.items().for_each(|range| range.follow(address::cidr, errors));
     let six = ranges.items().filter(|range| range.text().contains(':')).count();
-    if ranges.len() > 2 || (ranges.len() == 2 && six != 1) {
+    if ranges.count() > 2 || (ranges.count() == 2 && six != 1) {
         errors.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
     }
     if let Some(old) = old {

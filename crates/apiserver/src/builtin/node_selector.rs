@@ -10,7 +10,7 @@ use crate::error::FieldError;
 /// A required selector: at least one term, each valid.
 pub fn check(selector: &Field, errors: &mut Vec<FieldError>) {
     let terms = selector.at("nodeSelectorTerms");
-    if terms.len() == 0 {
+    if terms.count() == 0 {
         errors.push(terms.required("must have at least one node selector term"));
     }
     terms.items().for_each(|term| check_term(&term, errors));
@@ -29,7 +29,7 @@ pub fn check_term(term: &Field, errors: &mut Vec<FieldError>) {
 
 fn check_requirement(requirement: &Field, errors: &mut Vec<FieldError>) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
-    match (operator.text(), values.len()) {
+    match (operator.text(), values.count()) {
         ("In" | "NotIn", 0) => {
             errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
         }
@@ -48,7 +48,7 @@ fn check_requirement(requirement: &Field, errors: &mut Vec<FieldError>) {
 fn check_field(requirement: &Field, errors: &mut Vec<FieldError>) {
     let (key, operator, values) =
         (requirement.at("key"), requirement.at("operator"), requirement.at("values"));
-    match (operator.text(), values.len()) {
+    match (operator.text(), values.count()) {
         ("In" | "NotIn", 1) => {}
         ("In" | "NotIn", _) => {
             let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";

@@ -89,10 +89,11 @@ fn check_type(root: &Field, errors: &mut Vec<FieldError>) {
         }
         "kubernetes.io/dockercfg" => check_docker_config(&data.entry(".dockercfg"), errors),
         "kubernetes.io/dockerconfigjson" => check_docker_config(&data.entry(".dockerconfigjson"), errors),
-        "kubernetes.io/basic-auth" => {
-            if !data.entry("username").is_set() && !data.entry("password").is_set() {
-                need(&["username", "password"]);
-            }
+        // Either may be left out, but not both.
+        "kubernetes.io/basic-auth"
+            if !["username", "password"].iter().any(|key| data.entry(key).is_set()) =>
+        {
+            need(&["username", "password"]);
         }
         "kubernetes.io/ssh-auth" => {
             data.entry("ssh-privatekey").need(errors);

@@ -70,7 +70,7 @@ pub fn check_provisioner(provisioner: &Field, errors: &mut Vec<FieldError>) {
 }
 
 pub fn check_parameters(parameters: &Field, errors: &mut Vec<FieldError>) {
-    if parameters.len() > MAX_PARAMETERS {
+    if parameters.count() > MAX_PARAMETERS {
         errors.push(parameters.too_long(MAX_PARAMETERS));
         return;
     }

@@ -40,7 +40,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     check_provisioner(&class.at("driverName"), errors);
     let parameters = class.at("parameters");
     check_parameters(&parameters, errors);
-    if parameters.len() == 0 {
+    if parameters.count() == 0 {
         errors.push(parameters.required("must contain at least one key/value pair"));
     }
 }

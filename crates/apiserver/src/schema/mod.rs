@@ -3,6 +3,7 @@
 //!
 //! Owns the shape of objects. Must never know about storage, HTTP or a particular kind.
 
+mod cel;
 mod default;
 mod defs;
 mod format;
@@ -12,6 +13,7 @@ mod path;
 mod prune;
 mod rules;
 mod scalars;
+mod structural;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -29,6 +31,7 @@ pub use format::Format;
 pub use parse::from_crd;
 pub use prune::{prune, unknown_fields};
 pub use rules::{Bound, Pattern, Rules};
+pub use structural::check_crd_schema;
 pub use types::type_errors;
 pub use validate::validate;
 
@@ -58,6 +61,8 @@ pub struct Schema {
     pub patch: PatchStrategy,
     /// Everything that only validation looks at.
     pub rules: Option<Box<Rules>>,
+    /// Whether this node or one below has rules in CEL.
+    pub(crate) has_cel: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

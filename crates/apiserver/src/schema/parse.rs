@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::cel::CelRule;
 use super::{Bound, Format, Kind, ListKind, Pattern, Rules, Schema, object_meta};
 use crate::error::FieldError;
 
@@ -79,6 +80,12 @@ impl Reader {
         if schema.embedded_resource {
             add_resource_fields(&mut schema);
         }
+        if let Some(rules) = self.array(&keywords, "x-kubernetes-validations").filter(|list| !list.is_empty())
+        {
+            let compiled = CelRule::compile_all(rules, &schema);
+            schema.rules_mut().cel = compiled.into();
+        }
+        schema.has_cel = has_cel(&schema);
         schema
     }
 
@@ -213,6 +220,13 @@ impl Reader {
         };
         self.read(keywords, name, "a list of strings", all_text).unwrap_or_default()
     }
+}
+
+/// Branches have no rules of their own; admission refuses them.
+fn has_cel(schema: &Schema) -> bool {
+    let own = schema.rules.as_ref().is_some_and(|rules| !rules.cel.is_empty());
+    let below = schema.properties.values().chain(&schema.additional).chain(&schema.items);
+    own || below.into_iter().any(|child| child.has_cel)
 }
 
 /// One schema object and where it stands.

@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+/// What stands in place of a path where an error is about no field in particular.
+pub const NO_FIELD: &str = "<nil>";
+
 /// `spec.disks[0].labels[a/b]`.
 #[derive(Debug, Default)]
 pub struct Path(String);
@@ -45,5 +48,10 @@ impl Path {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The path as the field of an error; the object as a whole is no field.
+    pub fn shown(&self) -> &str {
+        if self.0.is_empty() { NO_FIELD } else { &self.0 }
     }
 }

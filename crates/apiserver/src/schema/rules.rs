@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use regex::Regex;
 use serde_json::Value;
 
+use super::cel::CelRule;
 use super::{Format, Schema};
 
 /// Constraints on values; absent where any value of the right type will do.
@@ -28,6 +29,8 @@ pub struct Rules {
     pub any_of: Vec<Schema>,
     pub one_of: Vec<Schema>,
     pub not: Option<Box<Schema>>,
+    /// `x-kubernetes-validations`.
+    pub(super) cel: Arc<[CelRule]>,
 }
 
 /// One end of a numeric range.
@@ -90,6 +93,7 @@ impl Rules {
             any_of,
             one_of,
             not,
+            cel,
         } = self;
         let branches = [all_of, any_of, one_of].iter().all(|list| list.is_empty()) && not.is_none();
         let sizes = [min_length, max_length, min_items, max_items, min_properties, max_properties];
@@ -101,5 +105,6 @@ impl Rules {
             && multiple_of.is_none()
             && sizes.iter().all(|limit| limit.is_none())
             && branches
+            && cel.is_empty()
     }
 }

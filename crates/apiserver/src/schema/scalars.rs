@@ -4,8 +4,8 @@
 
 use serde_json::{Number, Value};
 
-use super::path::Path;
-use super::validate::{NO_FIELD, type_name};
+use super::path::{NO_FIELD, Path};
+use super::validate::type_name;
 use super::{Bound, Format, Kind, Rules, Schema};
 use crate::error::{FieldError, FieldReason};
 
@@ -66,7 +66,7 @@ fn format_of(value: &Value) -> &'static str {
 
 fn type_invalid(path: &Path, wanted: &str, got: &str) -> FieldError {
     FieldError {
-        path: path.as_str().into(),
+        path: path.shown().into(),
         reason: FieldReason::TypeInvalid,
         value: Some(got.into()),
         detail: format!("{} in body must be of type {wanted}: {got:?}", path.as_str()),
@@ -74,7 +74,7 @@ fn type_invalid(path: &Path, wanted: &str, got: &str) -> FieldError {
 }
 
 fn invalid(path: &Path, value: impl Into<Value>, demand: &str) -> FieldError {
-    FieldError::invalid(path.as_str(), value, format!("{} in body {demand}", path.as_str()))
+    FieldError::invalid(path.shown(), value, format!("{} in body {demand}", path.as_str()))
 }
 
 /// Length and pattern end at the first failure, the format is checked besides.
@@ -84,7 +84,7 @@ pub fn check_string(rules: &Rules, text: &str, path: &Path, errors: &mut Vec<Fie
     let too_short = rules.min_length.filter(|limit| length() < *limit);
     if let Some(limit) = too_long {
         errors.push(FieldError {
-            path: path.as_str().into(),
+            path: path.shown().into(),
             reason: FieldReason::TooLong,
             value: None,
             detail: format!("may not be more than {limit} byte{}", if limit == 1 { "" } else { "s" }),
@@ -115,7 +115,7 @@ pub fn check_number(kind: Kind, rules: &Rules, number: &Number, path: &Path, err
     if let Some(factor) = rules.multiple_of {
         if factor <= 0.0 {
             let why = format!("factor MultipleOf declared for {} must be positive: {factor}", path.as_str());
-            errors.push(FieldError::invalid(path.as_str(), value.clone(), why));
+            errors.push(FieldError::invalid(path.shown(), value.clone(), why));
         } else if !is_multiple(number, factor) {
             errors.push(invalid(path, value.clone(), &format!("should be a multiple of {factor}")));
         }
@@ -195,7 +195,7 @@ pub fn check_enum(rules: &Rules, value: &Value, path: &Path, errors: &mut Vec<Fi
         .map(|choice| choice.as_str().map_or_else(|| choice.to_string(), String::from))
         .collect();
     let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
-    errors.push(FieldError::not_supported(path.as_str(), value.clone(), &choices));
+    errors.push(FieldError::not_supported(path.shown(), value.clone(), &choices));
 }
 
 /// `1` and `1.0` are the same choice.

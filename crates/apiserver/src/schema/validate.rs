@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::path::Path;
-use super::{Kind, ListKind, Rules, Schema, invariants, scalars};
+use super::path::{NO_FIELD, Path};
+use super::{Kind, ListKind, Rules, Schema, cel, invariants, scalars};
 use crate::error::{FieldError, FieldReason};
 
 /// Everything that is wrong with an object; `old` is what an update replaces.
@@ -20,7 +20,22 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldE
     if old.is_none_or(|old| invariants::duplicates(schema, old).is_empty()) {
         errors.extend(invariants::duplicates(schema, new));
     }
+    if schema.has_cel {
+        if errors.iter().any(blocks_rules) {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing \
+                       errors to complete validation";
+            errors.push(FieldError::invalid(NO_FIELD, Value::Null, why));
+        } else {
+            errors.extend(cel::validate(schema, new, old));
+        }
+    }
     errors
+}
+
+/// Rules are written for objects of the right shape; on others they would only add confusion.
+fn blocks_rules(error: &FieldError) -> bool {
+    use FieldReason::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(error.reason, NotSupported | Required | TooLong | TooMany | TypeInvalid)
 }
 
 struct Walk {
@@ -158,21 +173,18 @@ impl Walk {
 
     fn invalid(&mut self, value: Value, demand: &str) {
         let why = format!("{} in body {demand}", self.path.as_str());
-        self.errors.push(FieldError::invalid(self.path.as_str(), value, why));
+        self.errors.push(FieldError::invalid(self.path.shown(), value, why));
     }
 
     fn too_many(&mut self, size: i64, limit: i64) {
         self.errors.push(FieldError {
-            path: self.path.as_str().into(),
+            path: self.path.shown().into(),
             reason: FieldReason::TooMany,
             value: Some(size.into()),
             detail: format!("must have at most {limit} item{}", if limit == 1 { "" } else { "s" }),
         });
     }
 }
-
-/// The path of an error that is about no field in particular.
-pub(super) const NO_FIELD: &str = "<nil>";
 
 /// Of several failed alternatives, the one that was nearly right says most.
 fn closest(outcomes: Vec<Vec<FieldError>>) -> Vec<FieldError> {

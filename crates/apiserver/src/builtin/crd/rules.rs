@@ -145,7 +145,7 @@ fn check_word(word: &Field, prepare: fn(&str) -> String, prefix: &str, errors: &
 /// Versions that objects may still be stored in stay in the list.
 fn check_stored_versions(root: &Field, errors: &mut Vec<FieldError>) {
     let stored = root.at("status.storedVersions");
-    if stored.len() == 0 {
+    if stored.count() == 0 {
         errors.push(stored.invalid("must have at least one stored version"));
         return;
     }

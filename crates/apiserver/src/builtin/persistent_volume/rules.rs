@@ -118,7 +118,7 @@ pub fn check_inline_spec(spec: &Field, errors: &mut Vec<FieldError>) {
 
 /// At least one known mode; a volume for a single pod is for nothing else.
 pub fn check_access_modes(modes: &Field, why: &str, errors: &mut Vec<FieldError>) {
-    if modes.len() == 0 {
+    if modes.count() == 0 {
         errors.push(modes.required(why));
     }
     for mode in modes.items() {
@@ -132,10 +132,10 @@ pub fn check_access_modes(modes: &Field, why: &str, errors: &mut Vec<FieldError>
 }
 
 fn check_capacity(capacity: &Field, errors: &mut Vec<FieldError>) {
-    if capacity.len() == 0 {
+    if capacity.count() == 0 {
         errors.push(capacity.required(""));
     }
-    if !capacity.entry("storage").is_set() || capacity.len() > 1 {
+    if !capacity.entry("storage").is_set() || capacity.count() > 1 {
         errors.push(capacity.not_supported(&["storage"]));
     }
     for (_, size) in capacity.entries() {

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::access::{at, bool_at, each_mut, fill, fill_zero, is_set, list_at, str_at};
-use super::super::persistent_volume_claim;
+use super::super::access::{at, bool_at, each_mut, fill, fill_zero, is_set, list_at, map_mut, str_at};
+use super::super::{persistent_volume_claim, quantity};
 use super::qos;
 
 /// Octal 0644, which JSON can only say in decimal.
@@ -40,6 +40,9 @@ fn default_spec(pod: &mut Value) {
     }
     fill(pod, "/spec/preemptionPolicy", "PreemptLowerPriority");
     mirror(pod, "/spec/serviceAccountName", "/spec/serviceAccount");
+    for map in ["/spec/resources/requests", "/spec/resources/limits", "/spec/overhead"] {
+        quantity::canonical_map(pod, map);
+    }
 }
 
 /// The account has an old and a new name; clients may use either and find both.
@@ -62,6 +65,8 @@ fn default_container(container: &mut Value) {
     fill_zero(container, "/terminationMessagePath", "/dev/termination-log");
     fill_zero(container, "/terminationMessagePolicy", "File");
     fill(container, "/resources", json!({}));
+    quantity::canonical_map(container, "/resources/requests");
+    quantity::canonical_map(container, "/resources/limits");
     for port in each_mut(container, "/ports") {
         fill_zero(port, "/protocol", "TCP");
     }
@@ -122,7 +127,7 @@ fn default_field_ref(holder: &mut Value, parent: &str) {
 /// A limit without a request is also the request.
 fn requests_from_limits(container: &mut Value) {
     let Value::Object(limits) = at(container, "/resources/limits").clone() else { return };
-    let Some(requests) = super::super::access::map_mut(container, "/resources/requests") else { return };
+    let Some(requests) = map_mut(container, "/resources/requests") else { return };
     for (resource, limit) in limits {
         requests.entry(resource).or_insert(limit);
     }
@@ -159,6 +164,7 @@ fn default_volume(volume: &mut Value) {
             default_field_ref(item, "");
         }
     }
+    quantity::canonical(volume, "/emptyDir/sizeLimit");
     if is_set(volume, "/hostPath") {
         fill(volume, "/hostPath/type", "");
     }
@@ -181,13 +187,120 @@ fn default_volume(volume: &mut Value) {
 
 fn default_status(pod: &mut Value) {
     fill_zero(pod, "/status/phase", "Pending");
-    let class = qos::class(pod);
-    fill_zero(pod, "/status/qosClass", class);
+    if str_at(pod, "/status/qosClass").is_empty() {
+        let class = qos::class(pod);
+        fill_zero(pod, "/status/qosClass", class);
+    }
     let ip = str_at(pod, "/status/podIP").to_string();
     let first = list_at(pod, "/status/podIPs").first().map(|p| str_at(p, "/ip").to_string());
     match first {
         None if !ip.is_empty() => fill_zero(pod, "/status/podIPs", json!([{ "ip": ip }])),
         Some(first) if !first.is_empty() => fill_zero(pod, "/status/podIP", first),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::POD;
+    use super::*;
+    use crate::builtin::testing::defaulted;
+
+    #[test]
+    fn a_bare_pod_gets_what_kubernetes_gives_it() {
+        let pod = defaulted(&POD, json!({ "spec": { "containers": [{ "name": "a", "image": "nginx" }] } }));
+        assert_eq!(
+            pod,
+            json!({
+                "spec": {
+                    "containers": [{
+                        "name": "a", "image": "nginx", "imagePullPolicy": "Always", "resources": {},
+                        "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+                    }],
+                    "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {},
+                    "terminationGracePeriodSeconds": 30, "schedulerName": "default-scheduler",
+                    "enableServiceLinks": true, "priority": 0, "preemptionPolicy": "PreemptLowerPriority",
+                },
+                "status": { "phase": "Pending", "qosClass": "BestEffort" },
+            })
+        );
+    }
+
+    #[test]
+    fn only_moving_tags_are_always_pulled() {
+        for (image, policy) in [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("registry:5000/nginx", "Always"),
+            ("nginx:1.29", "IfNotPresent"),
+            ("registry:5000/nginx:1.29", "IfNotPresent"),
+            ("nginx@sha256:0123", "IfNotPresent"),
+            ("nginx:latest@sha256:0123", "Always"),
+            ("", "IfNotPresent"),
+        ] {
+            assert_eq!(pull_policy(image), policy, "{image}");
+        }
+    }
+
+    #[test]
+    fn parts_of_containers_are_filled() {
+        let pod = defaulted(
+            &POD,
+            json!({ "spec": { "hostNetwork": true, "serviceAccount": "runner", "containers": [{
+                "name": "a", "image": "x:1", "ports": [{ "containerPort": 80 }],
+                "resources": { "limits": { "cpu": "1000m" } },
+                "livenessProbe": { "httpGet": { "port": 80 } }, "startupProbe": { "grpc": { "port": 1 } },
+                "lifecycle": { "preStop": { "httpGet": { "port": 80 } } },
+                "env": [{ "name": "N", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } }],
+            }] } }),
+        );
+        let container = &pod["spec"]["containers"][0];
+        assert_eq!(container["ports"], json!([{ "containerPort": 80, "hostPort": 80, "protocol": "TCP" }]));
+        assert_eq!(container["resources"], json!({ "limits": { "cpu": "1" }, "requests": { "cpu": "1" } }));
+        assert_eq!(
+            container["livenessProbe"],
+            json!({
+                "httpGet": { "port": 80, "path": "/", "scheme": "HTTP" }, "timeoutSeconds": 1, "periodSeconds": 10,
+                "successThreshold": 1, "failureThreshold": 3,
+            })
+        );
+        assert_eq!(container["startupProbe"]["grpc"], json!({ "port": 1, "service": "" }));
+        assert_eq!(container["lifecycle"]["preStop"]["httpGet"]["path"], "/");
+        assert_eq!(container["env"][0]["valueFrom"]["fieldRef"]["apiVersion"], "v1");
+        assert_eq!(pod["spec"]["serviceAccountName"], "runner");
+    }
+
+    #[test]
+    fn volumes_are_filled() {
+        let pod = defaulted(
+            &POD,
+            json!({ "spec": { "volumes": [
+                { "name": "a" }, { "name": "b", "secret": { "secretName": "s" } }, { "name": "c", "hostPath": { "path": "/" } },
+                { "name": "d", "projected": { "sources": [{ "serviceAccountToken": { "path": "t" } }] } },
+                { "name": "e", "ephemeral": { "volumeClaimTemplate": { "spec": {} } } },
+                { "name": "f", "emptyDir": { "sizeLimit": "1024Mi" } },
+            ] } }),
+        );
+        assert_eq!(
+            pod["spec"]["volumes"],
+            json!([
+                { "name": "a", "emptyDir": {} },
+                { "name": "b", "secret": { "secretName": "s", "defaultMode": 420 } },
+                { "name": "c", "hostPath": { "path": "/", "type": "" } },
+                { "name": "d", "projected": {
+                    "defaultMode": 420, "sources": [{ "serviceAccountToken": { "path": "t", "expirationSeconds": 3600 } }],
+                } },
+                { "name": "e", "ephemeral": { "volumeClaimTemplate": { "spec": { "volumeMode": "Filesystem" } } } },
+                { "name": "f", "emptyDir": { "sizeLimit": "1Gi" } },
+            ])
+        );
+    }
+
+    #[test]
+    fn either_form_of_the_address_fills_the_other() {
+        let one = defaulted(&POD, json!({ "status": { "podIP": "10.0.0.1" } }));
+        assert_eq!(one["status"]["podIPs"], json!([{ "ip": "10.0.0.1" }]));
+        let list = defaulted(&POD, json!({ "status": { "podIPs": [{ "ip": "10.0.0.2" }] } }));
+        assert_eq!(list["status"]["podIP"], "10.0.0.2");
     }
 }

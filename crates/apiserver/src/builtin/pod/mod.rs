@@ -3,9 +3,18 @@
 //! Owns names, columns and selectable fields; defaults, cells and rules are in the files beside it.
 //! Must never run anything.
 
+mod containers;
 mod defaults;
+mod environment;
+mod mounts;
+mod probes;
 mod qos;
+mod resources;
 mod row;
+mod rules;
+mod scheduling;
+mod update;
+mod volumes;
 
 use k8s_openapi::api::core::v1::Pod;
 use schemars::JsonSchema;
@@ -25,6 +34,7 @@ pub static POD: Builtin = Builtin {
     has_generation: true,
     schema: Pod::json_schema,
     default: defaults::default,
+    validate: rules::validate,
     columns: &[
         column::NAME,
         Column::text("Ready", "How many of its containers are ready."),
@@ -60,5 +70,43 @@ fn ip(pod: &Value) -> &str {
     match list_at(pod, "/status/podIPs").first() {
         Some(first) => str_at(first, "/ip"),
         None => str_at(pod, "/status/podIP"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::testing::{defaulted, stored, with};
+    use serde_json::json;
+
+    /// A pod with one container that mounts a claim.
+    pub fn pod() -> Value {
+        defaulted(
+            &POD,
+            json!({ "metadata": stored("web-0"), "spec": {
+                "containers": [{
+                    "name": "web", "image": "nginx", "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
+                }],
+                "volumes": [
+                    { "name": "data", "persistentVolumeClaim": { "claimName": "data" } },
+                    { "name": "scratch", "emptyDir": {} },
+                ],
+            } }),
+        )
+    }
+
+    #[test]
+    fn selectors_see_where_a_pod_runs() {
+        let pod = with(with(pod(), "/spec/nodeName", json!("node-1")), "/status/podIP", json!("10.0.0.1"));
+        let fields = (POD.fields)(&pod);
+        for wanted in [
+            ("spec.nodeName", "node-1"),
+            ("spec.restartPolicy", "Always"),
+            ("spec.hostNetwork", "false"),
+            ("status.phase", "Pending"),
+            ("status.podIP", "10.0.0.1"),
+        ] {
+            assert!(fields.contains(&(wanted.0, wanted.1.into())), "{wanted:?} in {fields:?}");
+        }
     }
 }

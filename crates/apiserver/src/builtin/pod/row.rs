@@ -183,3 +183,115 @@ fn container_name(container: &Value) -> &str {
 fn or_none(text: &str) -> &str {
     if text.is_empty() { "<none>" } else { text }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::POD;
+    use super::super::tests::pod;
+    use crate::builtin::testing::{cells, with};
+    use serde_json::{Value, json};
+
+    /// Ready, status and restarts of a pod whose status is this.
+    fn shown(status: Value) -> [String; 3] {
+        let row = cells(&POD, &with(pod(), "/status", status));
+        [row[1].clone(), row[2].clone(), row[3].clone()]
+    }
+
+    #[test]
+    fn a_fresh_pod_shows_little() {
+        assert_eq!(
+            cells(&POD, &pod()),
+            ["web-0", "0/1", "Pending", "0", "5m12s", "<none>", "<none>", "<none>", "<none>"]
+        );
+        let mut placed = with(pod(), "/spec/nodeName", json!("node-1"));
+        placed["spec"]["readinessGates"] = json!([{ "conditionType": "a" }, { "conditionType": "b" }]);
+        placed["status"] = json!({
+            "phase": "Running", "podIPs": [{ "ip": "10.0.0.1" }], "conditions": [{ "type": "b", "status": "True" }],
+        });
+        assert_eq!(cells(&POD, &placed)[5..], ["10.0.0.1", "node-1", "<none>", "1/2"]);
+    }
+
+    #[test]
+    fn containers_decide_the_status() {
+        let container = |state: Value| json!({ "phase": "Running", "containerStatuses": [state] });
+        for (status, wanted) in [
+            (container(json!({ "ready": true, "state": { "running": {} } })), ["1/1", "Running", "0"]),
+            (
+                container(
+                    json!({ "restartCount": 3, "state": { "waiting": { "reason": "CrashLoopBackOff" } },
+                    "lastState": { "terminated": { "finishedAt": "2024-05-01T11:59:30Z" } } }),
+                ),
+                ["0/1", "CrashLoopBackOff", "3 (30s ago)"],
+            ),
+            (container(json!({ "state": { "terminated": { "exitCode": 2 } } })), ["0/1", "ExitCode:2", "0"]),
+            (
+                container(json!({ "state": { "terminated": { "signal": 9, "exitCode": 137 } } })),
+                ["0/1", "Signal:9", "0"],
+            ),
+            (
+                container(json!({ "state": { "terminated": { "exitCode": 0, "reason": "Completed" } } })),
+                ["0/1", "Completed", "0"],
+            ),
+            (json!({ "phase": "Failed", "reason": "Evicted" }), ["0/1", "Evicted", "0"]),
+            (
+                json!({ "phase": "Pending", "conditions": [{ "type": "PodScheduled", "reason": "SchedulingGated" }] }),
+                ["0/1", "SchedulingGated", "0"],
+            ),
+        ] {
+            assert_eq!(shown(status.clone()), wanted, "{status}");
+        }
+    }
+
+    #[test]
+    fn one_completed_container_does_not_make_a_completed_pod() {
+        let completed =
+            json!({ "name": "a", "state": { "terminated": { "exitCode": 0, "reason": "Completed" } } });
+        let failed = json!({ "name": "c", "state": { "terminated": { "exitCode": 1, "reason": "Error" } } });
+        let running = json!({ "name": "b", "ready": true, "state": { "running": {} } });
+        let ready = json!([{ "type": "Ready", "status": "True" }]);
+        assert_eq!(
+            shown(json!({ "containerStatuses": [completed, running], "conditions": ready })),
+            ["1/1", "Running", "0"]
+        );
+        assert_eq!(shown(json!({ "containerStatuses": [completed, running] })), ["1/1", "NotReady", "0"]);
+        assert_eq!(shown(json!({ "containerStatuses": [completed, failed] })), ["0/1", "Error", "0"]);
+    }
+
+    #[test]
+    fn init_containers_come_first() {
+        let init = json!([{ "name": "setup", "image": "x" }, { "name": "proxy", "restartPolicy": "Always" }]);
+        let waiting = |statuses: Value| {
+            let pod = with(pod(), "/spec/initContainers", init.clone());
+            let row = cells(&POD, &with(pod, "/status", json!({ "initContainerStatuses": statuses })));
+            [row[1].clone(), row[2].clone(), row[3].clone()]
+        };
+        assert_eq!(
+            waiting(json!([{ "name": "setup", "state": { "running": {} } }])),
+            ["0/2", "Init:0/2", "0"]
+        );
+        assert_eq!(
+            waiting(
+                json!([{ "name": "setup", "restartCount": 2, "state": { "waiting": { "reason": "Error" } } }])
+            ),
+            ["0/2", "Init:Error", "2"]
+        );
+        assert_eq!(
+            waiting(json!([{ "name": "setup", "state": { "terminated": { "exitCode": 3 } } }])),
+            ["0/2", "Init:ExitCode:3", "0"]
+        );
+        let done =
+            json!({ "name": "setup", "restartCount": 2, "state": { "terminated": { "exitCode": 0 } } });
+        let proxy = json!({ "name": "proxy", "started": true, "ready": true, "restartCount": 1 });
+        assert_eq!(waiting(json!([done, proxy])), ["1/2", "", "1"]);
+    }
+
+    #[test]
+    fn a_pod_on_its_way_out_says_so() {
+        let leaving = with(pod(), "/metadata/deletionTimestamp", json!("2024-05-01T12:00:00Z"));
+        assert_eq!(cells(&POD, &leaving)[2], "Terminating");
+        let lost = with(leaving.clone(), "/status/reason", json!("NodeLost"));
+        assert_eq!(cells(&POD, &lost)[2], "Unknown");
+        let done = with(leaving, "/status/phase", json!("Succeeded"));
+        assert_eq!(cells(&POD, &done)[2], "Succeeded");
+    }
+}

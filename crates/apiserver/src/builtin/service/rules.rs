@@ -17,7 +17,7 @@ const MAX_STICKY_SECONDS: i64 = 86400;
 pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let spec = Field::root(new).at("spec");
     let kind = spec.at("type").text();
-    if spec.at("ports").len() == 0 && !is_headless(&spec) && kind != "ExternalName" {
+    if spec.at("ports").count() == 0 && !is_headless(&spec) && kind != "ExternalName" {
         errors.push(spec.at("ports").required(""));
     }
     check_type(&spec, errors);
@@ -72,7 +72,7 @@ fn check_ports(spec: &Field, errors: &mut Vec<FieldError>) {
     let mut seen_names = BTreeSet::new();
     for port in ports.items() {
         let name = port.at("name");
-        if ports.len() > 1 || !name.is_empty() {
+        if ports.count() > 1 || !name.is_empty() {
             name.need_name(names::dns1123_label, errors);
         }
         if !name.is_empty() && !seen_names.insert(name.text()) {
@@ -126,9 +126,9 @@ fn check_cluster_ips(spec: &Field, errors: &mut Vec<FieldError>) {
     let (single, all) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     let first = all.items().next().map(|ip| ip.text()).unwrap_or_default();
     match single.text() {
-        "" if all.len() > 0 => errors.push(all.invalid("must be empty when `clusterIP` is not specified")),
+        "" if all.count() > 0 => errors.push(all.invalid("must be empty when `clusterIP` is not specified")),
         "" => {}
-        _ if all.len() == 0 => errors.push(all.required("")),
+        _ if all.count() == 0 => errors.push(all.required("")),
         ip if ip != first => errors.push(all.invalid("first value must match `clusterIP`")),
         _ => {}
     }
@@ -141,7 +141,7 @@ fn check_cluster_ips(spec: &Field, errors: &mut Vec<FieldError>) {
     }
     spec.at("ipFamilyPolicy").one_of(&["PreferDualStack", "RequireDualStack", "SingleStack"], errors);
     if first == "None" {
-        if all.len() > 1 {
+        if all.count() > 1 {
             errors.push(all.invalid("'None' must be the first and only value"));
         }
         return;
@@ -149,9 +149,9 @@ fn check_cluster_ips(spec: &Field, errors: &mut Vec<FieldError>) {
     let before = errors.len();
     all.items().for_each(|ip| ip.follow(address::ip, errors));
     let six = all.items().filter(|ip| ip.text().contains(':')).count();
-    if all.len() > 2 {
+    if all.count() > 2 {
         errors.push(all.invalid("may only hold up to 2 values"));
-    } else if all.len() == 2 && six != 1 && errors.len() == before {
+    } else if all.count() == 2 && six != 1 && errors.len() == before {
         errors.push(all.invalid("may specify no more than one IP for each IP family"));
     }
 }
@@ -159,7 +159,7 @@ fn check_cluster_ips(spec: &Field, errors: &mut Vec<FieldError>) {
 fn check_balancer(spec: &Field, errors: &mut Vec<FieldError>) {
     let balanced = spec.at("type").text() == "LoadBalancer";
     let ranges = spec.at("loadBalancerSourceRanges").known_as("spec.LoadBalancerSourceRanges");
-    if ranges.len() > 0 && !balanced {
+    if ranges.count() > 0 && !balanced {
         errors.push(ranges.forbidden(LOAD_BALANCER_ONLY));
     }
     ranges.items().for_each(|range| range.follow(|text| address::cidr(text.trim()), errors));
@@ -216,7 +216,7 @@ fn check_update(new: &Field, old: &Field, errors: &mut Vec<FieldError>) {
         let path = format!("spec.clusterIPs[{i}]");
         errors.push(FieldError::invalid(path, ips.value.clone(), detail));
     };
-    if old_ips.len() > 0 && ips.len() == 0 {
+    if old_ips.count() > 0 && ips.count() == 0 {
         refuse(0, "primary clusterIP can not be unset");
     }
     for (i, (now, before)) in ips.items().zip(old_ips.items()).enumerate() {

@@ -1,7 +1,6 @@
 //! Taking the members of a set out of an object, or keeping nothing else.
 //!
-//! Owns removal and extraction by path. Must never remove what is not in the set, except containers that
-//! are left without anything in them.
+//! Owns removal and extraction by path. Must never remove what is not in the set.
 
 use serde_json::{Map, Value};
 
@@ -28,18 +27,15 @@ pub fn remove_items(schema: &Schema, value: &mut Value, paths: &Set) {
     }
 }
 
-/// Whether something is left of `value` once what `node` says is gone.
+/// Whether `value` stays; what `node` says is gone from it then. A container that is emptied stays, for it may
+/// be somebody's.
 fn retain(node: Option<&Node>, schema: &Schema, value: &mut Value) -> bool {
     let Some(node) = node else { return true };
     if node.member {
         return false;
     }
     remove_items(schema, value, &node.children);
-    match value {
-        Value::Object(map) => !map.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
-    }
+    true
 }
 
 /// Only what is in `paths`; list items keep their key fields, without which they would be nobody.
@@ -90,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn members_go_with_all_they_hold_and_emptied_containers_follow() {
+    fn members_go_with_all_they_hold_and_emptied_containers_stay() {
         let mut object = json!({
             "metadata": {"labels": {"a": "1"}, "finalizers": ["x", "y"], "name": "n"},
             "spec": {"replicas": 1, "containers": [{"name": "a", "image": "1"}, {"name": "b"}]},
@@ -101,7 +97,7 @@ mod tests {
         }));
         remove_items(&schema(), &mut object, &gone);
         let want = json!({
-            "metadata": {"finalizers": ["y"], "name": "n"},
+            "metadata": {"labels": {}, "finalizers": ["y"], "name": "n"},
             "spec": {"replicas": 1, "containers": [{"name": "a"}]},
         });
         assert_eq!(object, want);

@@ -2,4 +2,5 @@
 
 pub mod builtin;
 pub mod error;
+pub mod openapi;
 pub mod schema;

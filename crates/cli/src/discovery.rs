@@ -102,7 +102,7 @@ fn from_aggregated(document: Value) -> Result<Option<Vec<Kind>>> {
     if document["kind"] != "APIGroupDiscoveryList" {
         return Ok(None);
     }
-    let document: Document = serde_json::from_value(document).map_err(unreadable)?;
+    let document: Document = serde_json::from_value(document).map_err(|error| unreadable(&error))?;
     let mut kinds = Vec::new();
     for group in document.items {
         for version in group.versions {
@@ -129,7 +129,7 @@ fn from_aggregated(document: Value) -> Result<Option<Vec<Kind>>> {
     Ok(Some(kinds))
 }
 
-fn unreadable(error: serde_json::Error) -> CliError {
+fn unreadable(error: &serde_json::Error) -> CliError {
     CliError::Answer { reason: format!("discovery: {error}") }
 }
 
@@ -156,7 +156,7 @@ fn from_resource_list(group_version: &str, document: Value) -> Result<Vec<Kind>>
         categories: Vec<String>,
     }
 
-    let document: Document = serde_json::from_value(document).map_err(unreadable)?;
+    let document: Document = serde_json::from_value(document).map_err(|error| unreadable(&error))?;
     let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
     let resources = document.resources.into_iter().filter(|resource| !resource.name.contains('/'));
     Ok(resources

@@ -3,12 +3,13 @@
 //! Owns the walk, the order of the checks and which errors an update is excused from: a part that an update
 //! leaves as it was may break a rule that came later. Must never change a value.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::path::{NO_FIELD, Path};
-use super::{Kind, ListKind, Rules, Schema, cel, invariants, scalars};
+use super::update::{OldItems, unchanged};
+use super::{Kind, Rules, Schema, cel, invariants, scalars};
 use crate::error::{FieldError, FieldReason};
 
 /// Everything that is wrong with an object; `old` is what an update replaces.
@@ -197,67 +198,6 @@ impl Walk {
 /// Of several failed alternatives, the one that was nearly right says most.
 fn closest(outcomes: Vec<Vec<FieldError>>) -> Vec<FieldError> {
     outcomes.into_iter().min_by_key(Vec::len).unwrap_or_default()
-}
-
-/// Whether an update leaves a value as it was. Fields that the schema does not know are never taken for the same.
-pub(super) fn unchanged(schema: &Schema, new: &Value, old: &Value) -> bool {
-    match (new, old) {
-        (Value::Object(new), Value::Object(old)) => {
-            new.len() == old.len()
-                && new.iter().all(|(name, child)| match (schema.field(name), old.get(name)) {
-                    (Some(field), Some(old)) => unchanged(field, child, old),
-                    _ => false,
-                })
-        }
-        (Value::Array(new), Value::Array(list)) if matches!(schema.list, ListKind::Map(_)) => {
-            let before = OldItems::new(schema, Some(old));
-            let same = |child| match (&schema.items, before.matching(child)) {
-                (Some(items), Some(old)) => unchanged(items, child, old),
-                _ => false,
-            };
-            new.len() == list.len() && new.iter().all(same)
-        }
-        _ => new == old,
-    }
-}
-
-/// The elements of the list that an update replaces, found by their keys; only map lists have such.
-pub(super) struct OldItems<'a> {
-    keys: &'a [Box<str>],
-    items: Option<&'a Schema>,
-    known: HashMap<String, &'a Value>,
-}
-
-impl<'a> OldItems<'a> {
-    pub fn new(schema: &'a Schema, old: Option<&'a Value>) -> Self {
-        let mut this = Self { keys: &[], items: schema.items.as_deref(), known: HashMap::new() };
-        if let (ListKind::Map(keys), Some(Value::Array(list))) = (&schema.list, old) {
-            this.keys = keys;
-            for value in list {
-                if let Some(identity) = this.identity(value) {
-                    this.known.entry(identity).or_insert(value);
-                }
-            }
-        }
-        this
-    }
-
-    pub fn matching(&self, new: &Value) -> Option<&'a Value> {
-        if self.known.is_empty() { None } else { self.known.get(&self.identity(new)?).copied() }
-    }
-
-    /// The keys as text. A key that is left out has its default; without one the element has no identity.
-    fn identity(&self, value: &Value) -> Option<String> {
-        let mut text = String::new();
-        for key in self.keys {
-            let default = || self.items?.properties.get(key)?.default.as_ref();
-            let part =
-                value.get(&**key).or_else(default).filter(|part| !part.is_object() && !part.is_array())?;
-            text.push_str(&part.to_string());
-            text.push('\n');
-        }
-        Some(text)
-    }
 }
 
 /// What a `type` keyword says for this kind; several are joined by commas.

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::super::Schema;
 use super::super::path::Path;
-use super::super::validate::{OldItems, type_name, unchanged as is_unchanged};
+use super::super::update::{OldItems, unchanged as is_unchanged};
+use super::super::validate::type_name;
 use super::convert::to_cel;
 use super::run::{Failure, Variables, evaluate};
 use super::{CelRule, budget};

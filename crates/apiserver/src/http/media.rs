@@ -91,7 +91,7 @@ pub fn decode(content_type: &str, body: &[u8]) -> Result<Decoded> {
     match content_type {
         "application/json" | "" => decode_json(body),
         "application/yaml" | "text/yaml" | "application/x-yaml" => decode_yaml(body),
-        other => Err(ApiError::unsupported_media_type(other, &["application/json", "application/yaml"])),
+        _ => Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod media;
 pub mod path;
+pub mod protobuf;
 pub mod query;
 mod respond;
 mod routes;
@@ -197,10 +198,8 @@ impl ApiServer {
                 api.patch(&mut call, sent).await?
             }
             (Method::DELETE, one) if call.subresource.is_empty() => {
-                let options = delete_options(&content, &body)?;
-                if options_dry_run(&body) {
-                    call.query.dry_run = true;
-                }
+                let (options, dry_run) = delete_options(&content, &body)?;
+                call.query.dry_run |= dry_run;
                 let options = options.with_query(&call);
                 if one {
                     api.delete_collection(&mut call, &options).await?
@@ -360,17 +359,14 @@ fn patch_body(content: &str, body: &[u8]) -> Result<Sent> {
     }
 }
 
-fn delete_options(content: &str, body: &[u8]) -> Result<DeleteOptions> {
+/// The options in the body of a deletion, and whether it is only to be tried.
+fn delete_options(content: &str, body: &[u8]) -> Result<(DeleteOptions, bool)> {
     if body.is_empty() {
-        return Ok(DeleteOptions::default());
+        return Ok((DeleteOptions::default(), false));
     }
     let Decoded { value, .. } = decode(content, body)?;
-    DeleteOptions::parse(&value)
-}
-
-fn options_dry_run(body: &[u8]) -> bool {
-    let options: Value = serde_json::from_slice(body).unwrap_or_default();
-    options["dryRun"].as_array().is_some_and(|list| list.iter().any(|d| d == "All"))
+    let dry_run = value["dryRun"].as_array().is_some_and(|list| list.iter().any(|d| d == "All"));
+    Ok((DeleteOptions::parse(&value)?, dry_run))
 }
 
 /// The code of an answer that is only a body.

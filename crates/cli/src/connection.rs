@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Flags that every command of the program understands.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Connection")]
+#[command(next_help_heading = "Connection", about = None, long_about = None)]
 pub struct ConnectionArgs {
     /// Directory with the data of a standalone Granary; its kubeconfig is used
     #[arg(long, global = true, value_name = "DIR")]
@@ -45,6 +45,13 @@ pub struct ConnectionArgs {
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColourChoice,
+}
+
+impl ConnectionArgs {
+    /// The data directory of this machine's Granary: the named one or the default.
+    pub fn data_dir(&self, env: &Environment) -> Option<PathBuf> {
+        self.data_dir.clone().or_else(|| env.default_data_dir())
+    }
 }
 
 /// `--color`

@@ -14,10 +14,11 @@ mod prune;
 mod rules;
 mod scalars;
 mod structural;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod testing;
 mod types;
+mod update;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use serde_json::Value;
 
 pub use default::apply_defaults;
 pub use defs::{Definitions, object_meta};
+pub(crate) use defs::{OBJECT_META_NAME, definition_name, definition_of};
 pub use format::Format;
 pub use parse::from_crd;
 pub use prune::{prune, unknown_fields};

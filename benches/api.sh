@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# api.sh GRANARY API_BENCH [measure options]: measures etcd + kube-apiserver and our server one after the
+# other on this machine, and prints a table of ratios. The numbers are kept in OUT (default: benches/out).
+# Without a Go tool chain only ours is measured, and that is said.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+peers=$here/../tests/peers
+granary=$(realpath "${1:?usage: api.sh GRANARY API_BENCH [options]}")
+bench=$(realpath "${2:?usage: api.sh GRANARY API_BENCH [options]}")
+shift 2
+options=("$@")
+out=${OUT:-$here/out}
+mkdir -p "$out"
+
+work=$(mktemp -d)
+cleanup() {
+    "$peers/stop.sh" "$work/peer" || true
+    "$peers/stop-granary.sh" "$work/ours" || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+start_peer() { API_ONLY=1 "$peers/start.sh" "$work/peer"; }
+stop_peer() { "$peers/stop.sh" "$work/peer"; }
+start_ours() { "$peers/start-granary.sh" "$granary" "$work/ours"; }
+stop_ours() { "$peers/stop-granary.sh" "$work/ours"; }
+
+pids() { cat "$work/$1"/*.pid | paste -sd,; }
+
+resident_mib() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' $(sed 's|.*|/proc/&/status|' "$work/$1"/*.pid) | awk '{ sum += $1 } END { print sum / 1024 }'; }
+
+# measure SIDE: empty start, load, then a start with everything in place.
+measure() {
+    local side=$1
+    echo "== $side" >&2
+    "start_$side" >/dev/null
+    local empty
+    empty=$(cat "$work/$side/seconds-to-ready")
+    # Let what runs once after a start come to rest before memory is called idle.
+    sleep 5
+    "$bench" measure --kubeconfig "$work/$side/kubeconfig" --pids "$(pids "$side")" "${options[@]}" >"$work/$side.json"
+    "stop_$side"
+    "start_$side" >/dev/null
+    sleep 5
+    jq --argjson empty "$empty" --argjson full "$(cat "$work/$side/seconds-to-ready")" --argjson mib "$(resident_mib "$side")" \
+        '. + {start_empty_seconds: $empty, start_full_seconds: $full, restarted_mib: $mib}' "$work/$side.json" >"$out/$side.json"
+    "stop_$side"
+    rm -rf "${work:?}/$side"
+}
+
+if "$peers/build.sh" >/dev/null; then
+    measure peer
+else
+    echo "api.sh: NOT MEASURED: etcd + kube-apiserver" >&2
+fi
+measure ours
+if [[ -f "$out/peer.json" ]]; then
+    "$bench" compare "$out/peer.json" "$out/ours.json" | tee "$out/api.txt"
+else
+    cat "$out/ours.json"
+fi

@@ -1,0 +1,22 @@
+# Puts into order what a server may say in any order, and cuts what no imitation should copy.
+
+# The fields of an invalid object are looked at in the order of a hash map.
+/^! \* / { causes[++count] = $0; next }
+count { flush_causes() }
+
+# Go's diff of two structures, which the server appends to some refusals.
+/^! @@ -[0-9]+,[0-9]+ \+[0-9]+,[0-9]+ @@/ { in_diff = 1; print "! <diff>"; next }
+in_diff && /^!/ { next }
+{ in_diff = 0; print }
+
+END { if (count) flush_causes() }
+
+function flush_causes(    i, j, held) {
+    for (i = 2; i <= count; i++) {
+        held = causes[i]
+        for (j = i - 1; j >= 1 && causes[j] > held; j--) causes[j + 1] = causes[j]
+        causes[j + 1] = held
+    }
+    for (i = 1; i <= count; i++) print causes[i]
+    count = 0
+}

@@ -4,6 +4,7 @@
 
 pub mod media;
 pub mod path;
+pub mod protobuf;
 pub mod query;
 mod respond;
 mod routes;

@@ -27,8 +27,26 @@ umask 077
 if [[ ! -f "$dir/reader-token" ]]; then
     "$binary" --data-dir "$dir/data" token create reader --role read-only >"$dir/reader-token" 2>/dev/null
 fi
-cp "$dir/data/kubeconfig" "$dir/kubeconfig"
-config() { "$kubectl" --kubeconfig "$dir/kubeconfig" config "$@" >/dev/null; }
-config set-credentials reader --token="$(cat "$dir/reader-token")"
-config set-context reader --cluster="$("$kubectl" --kubeconfig "$dir/kubeconfig" config view -o jsonpath='{.clusters[0].name}')" --user=reader
+# Written by hand: Debian's kubectl crashes in `config set-context`.
+ours() { "$kubectl" --kubeconfig "$dir/data/kubeconfig" config view --raw -o jsonpath="$1"; }
+cat >"$dir/kubeconfig" <<KUBECONFIG
+apiVersion: v1
+kind: Config
+clusters:
+- name: ours
+  cluster:
+    server: $(ours '{.clusters[0].cluster.server}')
+    certificate-authority-data: $(ours '{.clusters[0].cluster.certificate-authority-data}')
+users:
+- name: admin
+  user: {token: $(ours '{.users[0].user.token}')}
+- name: reader
+  user: {token: $(cat "$dir/reader-token")}
+contexts:
+- name: admin
+  context: {cluster: ours, user: admin}
+- name: reader
+  context: {cluster: ours, user: reader}
+current-context: admin
+KUBECONFIG
 echo "$dir/kubeconfig"

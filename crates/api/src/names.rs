@@ -77,7 +77,7 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     problems
 }
 
-/// A DNS-1035 label: names of services.
+/// A DNS-1035 label: plural, singular and short names of custom resources.
 pub fn dns1035_label(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > DNS_LABEL_MAX {

@@ -195,7 +195,7 @@ impl JsonSchema for IntString {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "int64" })
+        json_schema!({ "type": "string", "pattern": "^[+-]?[0-9]{1,19}$" })
     }
 }
 

@@ -111,7 +111,7 @@ fn formats_are_ones_the_server_knows_for_the_type() {
     walk_all(|path, node| {
         let allowed: &[&str] = match text(node, "type") {
             Some("integer") => &["int32", "int64"],
-            Some("string") => &["date-time", "byte", "int64"],
+            Some("string") => &["date-time", "byte"],
             _ => &[],
         };
         let format = text(node, "format");

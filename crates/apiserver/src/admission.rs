@@ -178,5 +178,7 @@ fn denied(hook: &str, response: &AdmissionResponse) -> ApiError {
 }
 
 fn broken(hook: &str, error: &dyn std::fmt::Display) -> ApiError {
-    ApiError::internal(format!("admission webhook {hook:?} answered with a patch that cannot be used: {error}"))
+    ApiError::internal(format!(
+        "admission webhook {hook:?} answered with a patch that cannot be used: {error}"
+    ))
 }

@@ -158,9 +158,8 @@ pub fn aggregated(table: &Table, core: bool) -> Value {
 }
 
 fn aggregated_entry(resource: &Resource) -> Value {
-    let kind = |group: &str, version: &str, kind: &str| {
-        json!({ "group": group, "version": version, "kind": kind })
-    };
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({ "group": group, "version": version, "kind": kind });
     let own = kind(&resource.group, &resource.version, &resource.kind);
     let mut entry = json!({
         "resource": resource.plural,

@@ -11,7 +11,11 @@ enum Step {
     Index(i64),
     All,
     /// `[?(@.type=="Ready")]`
-    Where { path: Vec<Step>, equals: String, negate: bool },
+    Where {
+        path: Vec<Step>,
+        equals: String,
+        negate: bool,
+    },
     Descend(String),
 }
 

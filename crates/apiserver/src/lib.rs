@@ -5,8 +5,8 @@
 
 pub mod admission;
 pub mod auth;
-pub mod builtin;
 mod bootstrap;
+pub mod builtin;
 mod discovery;
 mod documents;
 pub mod error;

@@ -67,7 +67,9 @@ pub fn generated_name(prefix: &str) -> String {
 /// Fills what only the server may say about a new object.
 pub fn prepare_create(object: &mut Value, namespace: &str, namespaced: bool, now: Timestamp) {
     let Some(meta) = members(object) else { return };
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+    for field in
+        ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"]
+    {
         meta.remove(field);
     }
     let generate = meta.get("generateName").and_then(Value::as_str).map(str::to_string);
@@ -137,12 +139,7 @@ pub fn validate(object: &Value, old: Option<&Value>, name_rule: NameRule) -> Vec
     errors
 }
 
-fn validate_name(
-    meta: &Value,
-    old: Option<&Value>,
-    name_rule: NameRule,
-    errors: &mut Vec<FieldError>,
-) {
+fn validate_name(meta: &Value, old: Option<&Value>, name_rule: NameRule, errors: &mut Vec<FieldError>) {
     let name = meta["name"].as_str().unwrap_or_default();
     if let Some(old) = old {
         if old["metadata"]["name"] != meta["name"] {
@@ -265,14 +262,18 @@ mod tests {
         let meta = &object["metadata"];
         assert!(meta["name"].as_str().unwrap().starts_with("web-"));
         assert_ne!(meta["uid"], "mine");
-        assert_eq!((&meta["namespace"], &meta["creationTimestamp"]), (&json!("prod"), &json!("1970-01-01T00:00:00Z")));
+        assert_eq!(
+            (&meta["namespace"], &meta["creationTimestamp"]),
+            (&json!("prod"), &json!("1970-01-01T00:00:00Z"))
+        );
         assert!(meta.get("labels").is_none());
     }
 
     #[test]
     fn an_update_cannot_forge_what_the_server_said() {
         let live = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": 3}});
-        let mut object = json!({"metadata": {"name": "a", "uid": "x", "generation": 9, "deletionTimestamp": "now"}});
+        let mut object =
+            json!({"metadata": {"name": "a", "uid": "x", "generation": 9, "deletionTimestamp": "now"}});
         prepare_update(&mut object, &live);
         assert_eq!(object, live);
     }
@@ -281,11 +282,15 @@ mod tests {
     fn bad_metadata_is_refused_at_its_path() {
         assert_eq!(paths(&json!({"metadata": {}}), None), ["metadata.name"]);
         assert_eq!(paths(&json!({"metadata": {"name": "A_b"}}), None), ["metadata.name"]);
-        assert_eq!(paths(&json!({"metadata": {"name": "a", "labels": {"k": "a b"}}}), None), ["metadata.labels"]);
+        assert_eq!(
+            paths(&json!({"metadata": {"name": "a", "labels": {"k": "a b"}}}), None),
+            ["metadata.labels"]
+        );
         let old = json!({"metadata": {"name": "a", "deletionTimestamp": "t", "finalizers": ["x.io/a"]}});
         let new = json!({"metadata": {"name": "a", "deletionTimestamp": "t", "finalizers": ["x.io/b"]}});
         assert_eq!(paths(&new, Some(&old)), ["metadata.finalizers"]);
-        let orphaned = json!({"metadata": {"name": "a", "ownerReferences": [{"kind": "K", "name": "n", "uid": "u"}]}});
+        let orphaned =
+            json!({"metadata": {"name": "a", "ownerReferences": [{"kind": "K", "name": "n", "uid": "u"}]}});
         assert_eq!(paths(&orphaned, None), ["metadata.ownerReferences[0].apiVersion"]);
     }
 

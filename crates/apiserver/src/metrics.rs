@@ -62,7 +62,16 @@ impl Metrics {
         registry.register("store_compacted_revision", "Oldest revision to watch from", compacted.clone());
         registry.register("store_commits", "Commits since the start", commits.clone());
         registry.register("store_file_bytes", "Size of the database file", file_bytes.clone());
-        Self { registry: Mutex::new(registry), requests, seconds, watches, revision, compacted, commits, file_bytes }
+        Self {
+            registry: Mutex::new(registry),
+            requests,
+            seconds,
+            watches,
+            revision,
+            compacted,
+            commits,
+            file_bytes,
+        }
     }
 
     pub fn record(&self, verb: &'static str, resource: &str, code: u16, took: Duration) {

@@ -112,10 +112,9 @@ impl Requirement {
         }
         for (operator, test) in [('>', Test::Greater as fn(i64) -> Test), ('<', Test::Less)] {
             if let Some((key, value)) = text.split_once(operator) {
-                let bound = value
-                    .trim()
-                    .parse()
-                    .map_err(|_| format!("for 'Gt', 'Lt' operators, the value must be an integer, got {value:?}"))?;
+                let bound = value.trim().parse().map_err(|_| {
+                    format!("for 'Gt', 'Lt' operators, the value must be an integer, got {value:?}")
+                })?;
                 return Self::new(key, test(bound));
             }
         }
@@ -126,7 +125,9 @@ impl Requirement {
         let key = key.trim();
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
         if key.is_empty() || !key.chars().all(allowed) {
-            return Err(format!("found {key:?}, expected: a label key and one of in, notin, =, ==, !=, gt, lt"));
+            return Err(format!(
+                "found {key:?}, expected: a label key and one of in, notin, =, ==, !=, gt, lt"
+            ));
         }
         if let Test::In(values) | Test::NotIn(values) = &test
             && let Some(bad) = values

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -23,7 +23,9 @@ pub enum TlsError {
     File { path: PathBuf, source: std::io::Error },
     #[error("certificates cannot be made: {0}")]
     Make(#[from] rcgen::Error),
-    #[error("the certificates in {path} cannot be used: {detail}; delete that directory to have new ones made")]
+    #[error(
+        "the certificates in {path} cannot be used: {detail}; delete that directory to have new ones made"
+    )]
     Use { path: PathBuf, detail: String },
 }
 

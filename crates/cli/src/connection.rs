@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Flags that every command of the program understands.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Connection")]
+#[command(next_help_heading = "Connection", about = None, long_about = None)]
 pub struct ConnectionArgs {
     /// Directory with the data of a standalone Granary; its kubeconfig is used
     #[arg(long, global = true, value_name = "DIR")]

@@ -167,6 +167,11 @@ impl Session {
         Pages { session: self, address, accept, page, next: Next::First, inconsistent: false }
     }
 
+    /// The client itself, for commands that know their kinds.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
     /// All objects of a collection at once, for kinds with few.
     pub async fn list(&self, address: Address) -> Result<Vec<Value>> {
         let mut pages = self.pages(address, "application/json", DEFAULT_PAGE);

@@ -159,6 +159,10 @@ impl TablePrinter {
         if self.look.labels {
             self.headings.push("LABELS".into());
         }
+        if self.look.events {
+            // The longest word, so that later rows line up with the first.
+            self.columns.fit([Change::Modified.word()]);
+        }
         if self.look.headers {
             self.columns.fit(self.headings.iter().map(String::as_str));
         }
@@ -284,10 +288,10 @@ mod tests {
     fn more_can_be_asked_for() {
         let look = Look { headers: true, wide: true, namespaces: true, labels: true, events: true };
         insta::assert_snapshot!(printed(look, Some("claim"), Paint::Plain), @r"
-        EVENT   NAMESPACE   NAME                  STATUS    CAPACITY   VOLUMEMODE   LABELS
-        ADDED   lab         claim/data            Bound     10Gi       Block        app=db,tier=1
-        ADDED   default     claim/scratch-space   Pending   <none>     Filesystem   <none>
-        ADDED               claim/gone�[2J        Lost      5          Block        <none>
+        EVENT      NAMESPACE   NAME                  STATUS    CAPACITY   VOLUMEMODE   LABELS
+        ADDED      lab         claim/data            Bound     10Gi       Block        app=db,tier=1
+        ADDED      default     claim/scratch-space   Pending   <none>     Filesystem   <none>
+        ADDED                  claim/gone�[2J        Lost      5          Block        <none>
         ");
     }
 

@@ -67,7 +67,5 @@ pub enum TokenCommand {
     /// List who has a token
     List,
     /// Make a token worthless
-    Revoke {
-        user: String,
-    },
+    Revoke { user: String },
 }

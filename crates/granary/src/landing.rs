@@ -18,5 +18,11 @@ const PAGE: &str = concat!(
 );
 
 pub async fn page() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'")], PAGE)
+    (
+        [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
+            (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        ],
+        PAGE,
+    )
 }

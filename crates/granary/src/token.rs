@@ -49,7 +49,8 @@ async fn list(secrets: &Api<Secret>) -> anyhow::Result<()> {
             let bytes = secret.data.as_ref().and_then(|data| data.get(name)).map(|b| b.0.clone());
             String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
         };
-        let created = secret.metadata.creation_timestamp.as_ref().map(|t| t.0.to_string()).unwrap_or_default();
+        let created =
+            secret.metadata.creation_timestamp.as_ref().map(|t| t.0.to_string()).unwrap_or_default();
         writeln!(out, "{:<24}{:<12}{created}", field("user"), field("role"))?;
     }
     Ok(())

@@ -85,7 +85,8 @@ fn router(server: &Arc<ApiServer>) -> Router {
 }
 
 async fn answer(api: ApiService, request: Request) -> Response {
-    let browser = request.headers().get(ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|a| a.contains("text/html"));
+    let browser =
+        request.headers().get(ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|a| a.contains("text/html"));
     if request.uri().path() == "/" && request.method() == Method::GET && browser {
         return landing::page().await.into_response();
     }
@@ -118,7 +119,11 @@ fn make_private_dir(path: &Path) -> anyhow::Result<()> {
 /// An address that a client on this machine can use.
 fn reachable(mut address: std::net::SocketAddr) -> std::net::SocketAddr {
     if address.ip().is_unspecified() {
-        let local = if address.is_ipv4() { IpAddr::from([127, 0, 0, 1]) } else { IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]) };
+        let local = if address.is_ipv4() {
+            IpAddr::from([127, 0, 0, 1])
+        } else {
+            IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1])
+        };
         address.set_ip(local);
     }
     address

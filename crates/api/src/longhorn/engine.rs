@@ -1,5 +1,5 @@
 //! Engine: the process that serves a volume and writes to its replicas.
-//! Status maps are keyed by replica name or by replica URL, as the comments say.
+//! Maps of addresses and modes are keyed by replica name, maps of progress by replica URL (`tcp://address`).
 
 use std::collections::BTreeMap;
 
@@ -89,11 +89,13 @@ pub struct EngineStatus {
     /// Device or URL of the frontend.
     pub endpoint: Option<String>,
     pub last_restored_backup: Option<String>,
+    /// By backup name.
     pub backup_status: Option<BTreeMap<String, EngineBackupStatus>>,
     pub restore_status: Option<BTreeMap<String, RestoreStatus>>,
     pub purge_status: Option<BTreeMap<String, PurgeStatus>>,
     pub rebuild_status: Option<BTreeMap<String, RebuildStatus>>,
     pub clone_status: Option<BTreeMap<String, EngineCloneStatus>>,
+    /// By name; the writable end of the chain is `volume-head`.
     pub snapshots: Option<BTreeMap<String, SnapshotInfo>>,
     pub snapshots_error: Option<String>,
     pub is_expanding: Option<bool>,
@@ -168,6 +170,7 @@ pub struct RebuildStatus {
     pub is_rebuilding: Option<bool>,
     pub progress: Option<i64>,
     pub state: Option<String>,
+    /// Superseded by fromReplicaAddressList.
     pub from_replica_address: Option<String>,
     pub from_replica_address_list: Option<Vec<String>>,
     #[serde(rename = "appliedRebuildingMBps")]
@@ -205,6 +208,7 @@ pub struct SnapshotInfo {
     #[serde(rename = "usercreated")]
     pub user_created: Option<bool>,
     pub created: Option<String>,
+    /// Bytes, as text.
     pub size: Option<String>,
     pub labels: Option<BTreeMap<String, String>>,
     #[serde(flatten)]

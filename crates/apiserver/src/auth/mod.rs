@@ -123,7 +123,9 @@ impl Authenticator {
         let prefix = Prefix::namespace("secrets.", SYSTEM_NAMESPACE);
         while known.loaded && known.revision < current {
             match self.store.events_after(known.revision, &prefix, 1) {
-                Ok((events, cursor)) if events.is_empty() && cursor > known.revision => known.revision = cursor,
+                Ok((events, cursor)) if events.is_empty() && cursor > known.revision => {
+                    known.revision = cursor
+                }
                 Ok((events, _)) if events.is_empty() => break,
                 _ => known.loaded = false,
             }

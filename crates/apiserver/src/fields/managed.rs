@@ -102,16 +102,19 @@ fn managers_after(
     ctx: &WriteContext<'_>,
 ) -> Result<Option<Value>, FieldsError> {
     let stored = live.and_then(stored_managers);
+    let echoed = sent.is_some() && sent.as_ref() == stored;
     // A subresource cannot be used to rewrite who owns what.
-    let sent = sent.filter(|sent| ctx.subresource.is_empty() && !sent.is_null() && Some(sent) != stored);
-    let sent = sent.and_then(|sent| match is_reset(&sent) {
-        true => Some(Managers::default()),
-        false => Managers::decode(&sent).ok().filter(|managers| !managers.is_empty()),
-    });
+    let edited = match &sent {
+        Some(list) if is_reset(list) && ctx.subresource.is_empty() => Some(Managers::default()),
+        Some(list) if !echoed && ctx.subresource.is_empty() => {
+            Managers::decode(list).ok().filter(|managers| !managers.is_empty())
+        }
+        _ => None,
+    };
     let comparison = changes(schema, live, new, reset)?;
-    let mut managers = match sent {
+    let mut managers = match edited {
         Some(managers) => managers,
-        None if comparison.is_same() => return Ok(stored.cloned()),
+        None if comparison.is_same() => return Ok(if echoed { sent } else { stored.cloned() }),
         None => stored.and_then(|list| Managers::decode(list).ok()).unwrap_or_default(),
     };
     // An object that is not tracked stays so until the first apply.

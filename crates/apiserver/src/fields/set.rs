@@ -43,6 +43,10 @@ impl Set {
         Self::default()
     }
 
+    pub(super) fn with_capacity(nodes: usize) -> Self {
+        Self { nodes: Vec::with_capacity(nodes) }
+    }
+
     /// A set of plain field paths: `Set::of_fields(&[&["metadata", "name"], &["status"]])`.
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::new();

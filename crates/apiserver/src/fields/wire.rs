@@ -6,13 +6,13 @@
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
-use super::set::{Node, Set};
+use super::set::Set;
 use super::{FieldsError, Problem};
 
 impl Set {
     /// The FieldsV1 form.
     pub fn to_fields_v1(&self) -> Value {
-        Value::Object(self.nodes().iter().map(entry).collect())
+        Value::Object(below(self, false))
     }
 
     /// Reads the FieldsV1 form. Elements of a kind that is not known are skipped with all that is below them.
@@ -32,22 +32,56 @@ impl Set {
     }
 }
 
-fn entry(node: &Node) -> (String, Value) {
-    let own = (node.member && !node.children.is_empty()).then(|| (".".to_owned(), Value::Object(Map::new())));
-    let below = own.into_iter().chain(node.children.nodes().iter().map(entry)).collect();
-    (element_to_text(&node.element), Value::Object(below))
+/// The members below an element; `own` says that it is a member itself.
+fn below(set: &Set, own: bool) -> Map<String, Value> {
+    let mut map = Map::new();
+    if own && !set.is_empty() {
+        map.insert(".".into(), Value::Object(Map::new()));
+    }
+    for node in set.nodes() {
+        map.insert(element_to_text(&node.element), Value::Object(below(&node.children, node.member)));
+    }
+    map
 }
 
 fn element_to_text(element: &PathElement) -> String {
     match element {
         PathElement::Field(name) => ["f:", name].concat(),
         PathElement::Key(fields) => {
-            let members: Vec<String> =
-                fields.iter().map(|(name, value)| format!("{}:{value}", Value::from(&**name))).collect();
-            format!("k:{{{}}}", members.join(","))
+            let mut text = String::from("k:{");
+            for (i, (name, value)) in fields.iter().enumerate() {
+                text.push_str(if i > 0 { "," } else { "" });
+                push_string(&mut text, name);
+                text.push(':');
+                push_value(&mut text, value);
+            }
+            text.push('}');
+            text
         }
-        PathElement::Value(value) => format!("v:{value}"),
+        PathElement::Value(value) => {
+            let mut text = String::from("v:");
+            push_value(&mut text, value);
+            text
+        }
         PathElement::Index(index) => format!("i:{index}"),
+    }
+}
+
+fn push_value(out: &mut String, value: &Value) {
+    match value {
+        Value::String(text) => push_string(out, text),
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+/// Keys are nearly always plain words, which need no serializer.
+fn push_string(out: &mut String, text: &str) {
+    if text.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(text).to_string());
     }
 }
 

@@ -186,11 +186,8 @@ impl Janitor {
     fn blocked_by_dependents(&mut self, owner: &Value) -> Result<bool> {
         let mut blocked = false;
         for key in self.owned_by(owner)? {
-            let Some(stored) = self
-                .api
-                .store
-                .get(&key)
-                .map_err(|e| crate::error::ApiError::internal(e.to_string()))?
+            let Some(stored) =
+                self.api.store.get(&key).map_err(|e| crate::error::ApiError::internal(e.to_string()))?
             else {
                 continue;
             };

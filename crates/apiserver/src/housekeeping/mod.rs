@@ -174,9 +174,7 @@ impl Janitor {
         let Ok(snapshot) = self.api.store.snapshot(None) else { return };
         let mut start: Option<String> = None;
         loop {
-            let wanted = |_: &Key, json: &[u8]| {
-                mentions(json, b"\"deletionTimestamp\"")
-            };
+            let wanted = |_: &Key, json: &[u8]| mentions(json, b"\"deletionTimestamp\"");
             let page = match snapshot.page(&Prefix::everything(), start.as_deref(), usize::MAX, wanted) {
                 Ok(page) => page,
                 Err(error) => {

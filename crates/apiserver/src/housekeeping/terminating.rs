@@ -48,7 +48,8 @@ impl Janitor {
         let now = meta::time_text(jiff::Timestamp::now());
         let known = namespace.pointer("/status/conditions").and_then(Value::as_array);
         let condition = |kind: &str, reason: &str, message: String| {
-            let same = known.into_iter().flatten().find(|c| c["type"] == kind && c["message"] == message.as_str());
+            let same =
+                known.into_iter().flatten().find(|c| c["type"] == kind && c["message"] == message.as_str());
             same.cloned().unwrap_or_else(|| {
                 json!({
                     "type": kind, "status": "True", "reason": reason, "message": message,
@@ -98,7 +99,8 @@ impl Janitor {
             }
         }
         let left: Vec<&str> = finalizers.into_iter().filter(|f| *f != CLEANUP).collect();
-        match self.api.patch(&mut call, Sent::MergePatch(json!({ "metadata": { "finalizers": left } }))).await {
+        match self.api.patch(&mut call, Sent::MergePatch(json!({ "metadata": { "finalizers": left } }))).await
+        {
             Err(error) if !is_gone(&error) => Err(error),
             _ => Ok(Progress::Done),
         }
@@ -161,7 +163,8 @@ impl Remaining {
     }
 
     fn finalizers_text(&self) -> String {
-        let parts = self.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
+        let parts =
+            self.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
         parts.collect::<Vec<_>>().join(", ")
     }
 }

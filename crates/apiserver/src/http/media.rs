@@ -42,7 +42,9 @@ pub struct Accept {
 impl Accept {
     /// The first offer of the client that we can meet.
     pub fn of(headers: &HeaderMap) -> Result<Self> {
-        let Some(text) = headers.get(ACCEPT).and_then(|v| v.to_str().ok()) else { return Ok(Self::default()) };
+        let Some(text) = headers.get(ACCEPT).and_then(|v| v.to_str().ok()) else {
+            return Ok(Self::default());
+        };
         text.split(',').find_map(Self::offer).ok_or_else(|| ApiError::not_acceptable(text))
     }
 
@@ -210,7 +212,11 @@ mod tests {
         let client_go = accept("application/vnd.kubernetes.protobuf,application/json").unwrap();
         assert_eq!(client_go, Accept::default());
         assert_eq!(accept("application/vnd.kubernetes.protobuf"), None);
-        assert!(accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").unwrap().aggregated);
+        assert!(
+            accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+                .unwrap()
+                .aggregated
+        );
     }
 
     #[test]

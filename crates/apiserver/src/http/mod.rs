@@ -202,7 +202,11 @@ impl ApiServer {
                     call.query.dry_run = true;
                 }
                 let options = options.with_query(&call);
-                if one { api.delete_collection(&mut call, &options).await? } else { api.delete(&mut call, &options).await? }
+                if one {
+                    api.delete_collection(&mut call, &options).await?
+                } else {
+                    api.delete(&mut call, &options).await?
+                }
             }
             _ => return unsupported(),
         };
@@ -225,9 +229,12 @@ impl ApiServer {
             Answer::Watch(watch) => {
                 self.metrics.watches.inc();
                 let gauge = self.metrics.watches.clone();
-                respond::watch(watch, OnDrop(move || {
-                    gauge.dec();
-                }))
+                respond::watch(
+                    watch,
+                    OnDrop(move || {
+                        gauge.dec();
+                    }),
+                )
             }
         };
         if let crate::registry::Source::Custom(custom) = &call.resource.source

@@ -27,15 +27,17 @@ pub enum Place {
     /// `/apis/<group>`.
     Group(String),
     /// `/api/v1` or `/apis/<group>/<version>`: the resources of one version.
-    Resources { group: String, version: String },
+    Resources {
+        group: String,
+        version: String,
+    },
     Resource(Target),
 }
 
 impl Place {
     /// `None` when the path is not one of the API's.
     pub fn parse(path: &str) -> Option<Self> {
-        let decoded: Option<Vec<String>> =
-            path.trim_matches('/').split('/').map(percent_decode).collect();
+        let decoded: Option<Vec<String>> = path.trim_matches('/').split('/').map(percent_decode).collect();
         let parts = decoded?;
         let mut parts = parts.iter().map(String::as_str);
         let (group, version) = match parts.next()? {

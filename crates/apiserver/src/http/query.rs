@@ -83,7 +83,9 @@ impl Query {
             "fieldSelector" => {
                 self.fields = FieldSelector::parse(value).map_err(ApiError::bad_request)?;
             }
-            "limit" => self.limit = value.parse().map_err(|_| bad("must be a number that is not negative"))?,
+            "limit" => {
+                self.limit = value.parse().map_err(|_| bad("must be a number that is not negative"))?
+            }
             "continue" => self.continue_token = value.into(),
             "resourceVersion" if value.is_empty() => {}
             "resourceVersion" => {

@@ -78,7 +78,13 @@ pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
 }
 
 /// One object in the view that was asked for.
-pub fn object(style: Style, resource: &Resource, code: StatusCode, value: &Value, include: &str) -> Response<Body> {
+pub fn object(
+    style: Style,
+    resource: &Resource,
+    code: StatusCode,
+    value: &Value,
+    include: &str,
+) -> Response<Body> {
     let is_status = value["kind"] == "Status" && value["apiVersion"] == "v1";
     match style.accept.view {
         View::Table if !is_status => {

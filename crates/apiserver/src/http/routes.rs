@@ -16,7 +16,12 @@ use crate::{ApiServer, discovery};
 
 impl ApiServer {
     /// What anybody may see: whether the server lives, and which it is.
-    pub(super) fn open_route(&self, parts: &Parts, style: Style, query: Option<&Query>) -> Option<Response<Body>> {
+    pub(super) fn open_route(
+        &self,
+        parts: &Parts,
+        style: Style,
+        query: Option<&Query>,
+    ) -> Option<Response<Body>> {
         let verbose = query.is_some_and(|q| q.verbose);
         match parts.uri.path() {
             "/healthz" | "/livez" | "/readyz" => Some(self.health(parts.uri.path(), verbose)),
@@ -84,7 +89,9 @@ impl ApiServer {
         let table = self.api.registry.table();
         let aggregated = style.accept.aggregated;
         let response = match place {
-            Some(Place::CoreVersions) if aggregated => discovered(style, &discovery::aggregated(&table, true)),
+            Some(Place::CoreVersions) if aggregated => {
+                discovered(style, &discovery::aggregated(&table, true))
+            }
             Some(Place::Groups) if aggregated => discovered(style, &discovery::aggregated(&table, false)),
             Some(Place::CoreVersions) => {
                 let host = header(&parts.headers, "host");
@@ -154,7 +161,8 @@ fn root(table: &crate::registry::Table) -> serde_json::Value {
         paths.extend(table.versions(group).iter().map(|v| format!("/apis/{group}/{v}")));
     }
     paths.extend(
-        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(String::from),
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(String::from),
     );
     json!({ "paths": paths })
 }

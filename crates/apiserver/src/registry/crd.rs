@@ -149,7 +149,9 @@ pub fn name_conflicts(table: &Table, crd: &Value) -> Option<(&'static str, Strin
         .filter(|r| r.storage != storage)
         .collect();
     let taken = |name: &str| {
-        others.iter().any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
+        others
+            .iter()
+            .any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
     };
     let kind_taken = |kind: &str| others.iter().any(|r| r.kind == kind || r.list_kind == kind);
     let in_use = |name: &str| format!("{name:?} is already in use");

@@ -136,7 +136,14 @@ impl Table {
         let mut by_storage: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
         for resource in self.all().filter(|r| !r.storage.is_empty()) {
             let better = resource.served_as_stored();
-            by_storage.entry(&resource.storage).and_modify(|e| if better { *e = resource }).or_insert(resource);
+            by_storage
+                .entry(&resource.storage)
+                .and_modify(|e| {
+                    if better {
+                        *e = resource
+                    }
+                })
+                .or_insert(resource);
         }
         by_storage.into_values().cloned().collect()
     }

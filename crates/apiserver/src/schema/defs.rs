@@ -68,7 +68,9 @@ impl Definitions {
             schema.items = Some(self.node(items, None));
         }
         if let Some(required) = json.get("required").and_then(Value::as_array) {
-            schema.required = required.iter().filter_map(|name| Some(name.as_str()?.into())).collect();
+            let listed = required.iter().filter_map(Value::as_str);
+            let required = table::required(definition.unwrap_or_default(), listed);
+            schema.required = required.into_iter().map(Into::into).collect();
         }
         Arc::new(schema)
     }

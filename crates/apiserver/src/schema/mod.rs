@@ -14,7 +14,7 @@ mod prune;
 mod rules;
 mod scalars;
 mod structural;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod testing;
 mod types;
@@ -27,6 +27,7 @@ use serde_json::Value;
 
 pub use default::apply_defaults;
 pub use defs::{Definitions, object_meta};
+pub(crate) use defs::{OBJECT_META_NAME, definition_name, definition_of};
 pub use format::Format;
 pub use parse::from_crd;
 pub use prune::{prune, unknown_fields};
@@ -119,4 +120,3 @@ impl Schema {
         self.rules.get_or_insert_default()
     }
 }
-pub fn check_structural(_: &str, _: &Value) -> Vec<crate::error::FieldError> { Vec::new() }

@@ -82,6 +82,23 @@ pub fn default(definition: &str, field: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|row| row.0 == definition && row.1 == field).map(|row| row.2)
 }
 
+/// The fields without which Kubernetes refuses a value of this type. Our types say more: fields that they
+/// always write count as required there, and most of them may be left out.
+pub fn required<'a>(definition: &str, listed: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let definition = short(definition);
+    let mut names: Vec<&str> = listed
+        .filter(|name| match *name {
+            "metadata" => definition == "core.v1.Event",
+            "name" => !NAME_IS_OPTIONAL.contains(&definition),
+            _ => true,
+        })
+        .collect();
+    if definition == "events.v1.Event" {
+        names.push("eventTime");
+    }
+    names
+}
+
 const fn list(definition: &'static str, field: &'static str, list: List, merge: Merge) -> Fact {
     Fact { definition, field, list, merge, atomic: None }
 }
@@ -117,6 +134,7 @@ const FACTS: &[Fact] = &[
     list("core.v1.NodeSpec", "podCIDRs", List::Set, Merge::Values),
     by("core.v1.NodeStatus", "addresses", &["type"]),
     by("core.v1.NodeStatus", "conditions", &["type"]),
+    owned("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses", false),
     by("core.v1.PersistentVolumeClaimStatus", "conditions", &["type"]),
     owned("core.v1.PersistentVolumeSpec", "claimRef", false),
     by("core.v1.PodSpec", "containers", &["name"]),
@@ -152,6 +170,7 @@ const FACTS: &[Fact] = &[
         List::Map(&["type"]),
         Merge::Replace,
     ),
+    by("apiextensions.v1.JSONSchemaProps", "x-kubernetes-validations", &["rule"]),
     list("meta.v1.ObjectMeta", "finalizers", List::Set, Merge::Values),
     by("meta.v1.ObjectMeta", "ownerReferences", &["uid"]),
 ];
@@ -173,6 +192,17 @@ const ATOMIC_TYPES: &[&str] = &[
     "core.v1.TypedLocalObjectReference",
     "meta.v1.LabelSelector",
     "meta.v1.OwnerReference",
+];
+
+const NAME_IS_OPTIONAL: &[&str] = &[
+    "core.v1.ConfigMapEnvSource",
+    "core.v1.ConfigMapKeySelector",
+    "core.v1.ConfigMapProjection",
+    "core.v1.ConfigMapVolumeSource",
+    "core.v1.LocalObjectReference",
+    "core.v1.SecretEnvSource",
+    "core.v1.SecretKeySelector",
+    "core.v1.SecretProjection",
 ];
 
 const DEFAULTS: &[(&str, &str, &str)] = &[
@@ -208,5 +238,9 @@ mod tests {
         assert!(fact("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "finalizers").is_some());
         assert!(is_atomic("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"));
         assert_eq!(default("io.k8s.api.core.v1.ServicePort", "protocol"), Some("TCP"));
+        let required = |name: &str, listed: &[&'static str]| required(name, listed.iter().copied());
+        assert_eq!(required("io.k8s.api.storage.v1.CSINode", &["metadata", "spec"]), ["spec"]);
+        assert_eq!(required("io.k8s.api.core.v1.SecretKeySelector", &["key", "name"]), ["key"]);
+        assert_eq!(required("io.k8s.api.core.v1.Container", &["name"]), ["name"]);
     }
 }

@@ -47,11 +47,8 @@ fn applied(call: &Call, live: Option<&Value>, config: &Value) -> Result<Value> {
     fields::apply(&call.resource.schema, live, config, unwritten(call), call.query.force, &context).map_err(
         |error| match error {
             ApplyError::Conflicts(conflicts) => {
-                let mut refused = ApiError::new(
-                    StatusCode::CONFLICT,
-                    "Conflict",
-                    fields::conflict_message(&conflicts),
-                );
+                let mut refused =
+                    ApiError::new(StatusCode::CONFLICT, "Conflict", fields::conflict_message(&conflicts));
                 refused.causes = fields::conflict_causes(&conflicts);
                 refused
             }

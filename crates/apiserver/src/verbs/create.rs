@@ -27,7 +27,12 @@ impl Api {
     }
 
     /// Completes, checks and stores a new object; gives it in the call's version.
-    pub(super) async fn store_new(&self, call: &mut Call, mut object: Value, own: Ownership) -> Result<Value> {
+    pub(super) async fn store_new(
+        &self,
+        call: &mut Call,
+        mut object: Value,
+        own: Ownership,
+    ) -> Result<Value> {
         self.require_namespace(call)?;
         let resource = call.resource.clone();
         let keeps_status = resource.builtin().is_some_and(|kind| kind.status_on_create);

@@ -26,11 +26,8 @@ pub(super) fn prepare(api: &Api, crd: &mut Value, old: Option<&Value>, now: Time
     let names = CrdNames::of(crd);
     let conflict = registry::name_conflicts(&api.registry.table(), crd);
     let conditions = registry::accepted_conditions(crd, conflict.clone(), now);
-    let accepted = if conflict.is_none() {
-        crd["spec"]["names"].clone()
-    } else {
-        json!({ "kind": "", "plural": "" })
-    };
+    let accepted =
+        if conflict.is_none() { crd["spec"]["names"].clone() } else { json!({ "kind": "", "plural": "" }) };
     let mut stored: Vec<Value> =
         crd.pointer("/status/storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -57,7 +54,10 @@ pub(super) fn validate(resource: &Resource, crd: &Value, old: Option<&Value>) ->
             continue;
         }
         match version.pointer("/schema/openAPIV3Schema") {
-            Some(open_api) => errors.extend(schema::check_structural(&path, open_api)),
+            Some(open_api) => {
+                let has_status = version.pointer("/subresources/status").is_some();
+                errors.extend(schema::check_crd_schema(open_api, &path, has_status));
+            }
             None => errors.push(FieldError::required(path, "schemas are required")),
         }
     }

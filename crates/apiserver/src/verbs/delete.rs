@@ -127,7 +127,9 @@ impl Api {
             for stored in page.items {
                 let mut one = call.for_object(stored.key.namespace(), stored.key.name());
                 match self.delete(&mut one, options).await {
-                    Ok(Answer::Object(_, _)) => deleted.push(shape::parse_stored(&call.resource, &stored.json)?),
+                    Ok(Answer::Object(_, _)) => {
+                        deleted.push(shape::parse_stored(&call.resource, &stored.json)?)
+                    }
                     Ok(_) => {}
                     // Somebody else deleted it first.
                     Err(error) if error.code == StatusCode::NOT_FOUND => {}
@@ -175,7 +177,8 @@ impl Call {
 
 fn preconditions(call: &Call, options: &DeleteOptions, live: &Live) -> Result<()> {
     let conflict = |what: &str, wanted: &str, found: &str| {
-        let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        let why =
+            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
         Err(ApiError::conflict(call.resource.subject(&call.name), why))
     };
     if let Some(uid) = &options.uid
@@ -265,7 +268,8 @@ pub(super) fn may_vanish(resource: &Resource, object: &Value) -> bool {
 }
 
 fn deleted_status(resource: &Resource, object: &Value) -> Value {
-    let mut details = json!({ "name": meta::name(object), "kind": resource.plural, "uid": meta::uid(object) });
+    let mut details =
+        json!({ "name": meta::name(object), "kind": resource.plural, "uid": meta::uid(object) });
     if !resource.group.is_empty() {
         details["group"] = resource.group.as_str().into();
     }

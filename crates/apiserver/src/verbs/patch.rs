@@ -21,7 +21,11 @@ impl Api {
         {
             return Err(ApiError::unsupported_media_type(
                 "application/strategic-merge-patch+json",
-                &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"],
+                &[
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/apply-patch+yaml",
+                ],
             ));
         }
         let version = version_in(&sent);

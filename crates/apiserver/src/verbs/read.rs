@@ -114,7 +114,9 @@ impl ListBody {
         let filter = &self.filter;
         let page = self
             .snapshot
-            .page(&self.prefix, self.start.as_deref(), CHUNK.min(self.limit), |key, json| filter.keeps(key, json))
+            .page(&self.prefix, self.start.as_deref(), CHUNK.min(self.limit), |key, json| {
+                filter.keeps(key, json)
+            })
             .map_err(|e| ApiError::internal(e.to_string()))?;
         self.limit -= page.items.len();
         self.left = self.left.map(|left| left.saturating_sub(page.items.len() as u64));
@@ -204,8 +206,11 @@ impl Filter {
                     "Unable to find {:?} that match label selector \"\", field selector \"{}{}{}\": field label not supported: {}",
                     format!(
                         "{}, Resource={}",
-                        crate::http::media::apiversion(&format!("{}/", self.resource.group), &self.resource.version)
-                            .replace("//", "/"),
+                        crate::http::media::apiversion(
+                            &format!("{}/", self.resource.group),
+                            &self.resource.version
+                        )
+                        .replace("//", "/"),
                         self.resource.plural
                     ),
                     term.field,

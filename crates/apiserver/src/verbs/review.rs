@@ -20,7 +20,8 @@ impl Api {
                 }
             }
             "SelfSubjectRulesReview" => rules(&call.user),
-            "TokenReview" => match authenticator.identify(body["spec"]["token"].as_str().unwrap_or_default()) {
+            "TokenReview" => match authenticator.identify(body["spec"]["token"].as_str().unwrap_or_default())
+            {
                 Some(user) => json!({ "authenticated": true, "user": user_info(&user) }),
                 None => json!({ "authenticated": false, "user": {} }),
             },

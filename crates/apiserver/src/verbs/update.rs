@@ -111,7 +111,9 @@ impl Api {
             custom_definitions::prepare(self, &mut object, Some(old), now);
         }
         let mut object = self.mutate(call, Operation::Update, Some(old), object).await?;
-        if resource.has_generation && call.subresource.is_empty() && shape::spec_changed(&resource, old, &object)
+        if resource.has_generation
+            && call.subresource.is_empty()
+            && shape::spec_changed(&resource, old, &object)
         {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
             object["metadata"]["generation"] = generation.into();
@@ -134,12 +136,7 @@ impl Api {
         self.commit_change(call, live, object).await
     }
 
-    async fn commit_change(
-        &self,
-        call: &Call,
-        live: Live,
-        mut object: Value,
-    ) -> Result<Answer, Refused> {
+    async fn commit_change(&self, call: &Call, live: Live, mut object: Value) -> Result<Answer, Refused> {
         let resource = &call.resource;
         let last = super::delete::may_vanish(resource, &object);
         let stored = shape::stored(resource, object.clone());

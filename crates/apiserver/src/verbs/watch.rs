@@ -29,7 +29,11 @@ impl Api {
         let query = &call.query;
         if query.send_initial_events.is_some() && query.version_match != Some(VersionMatch::NotOlderThan) {
             return Err(ApiError::invalid(
-                crate::error::Subject { group: "meta.k8s.io".into(), kind: "ListOptions".into(), name: String::new() },
+                crate::error::Subject {
+                    group: "meta.k8s.io".into(),
+                    kind: "ListOptions".into(),
+                    name: String::new(),
+                },
                 &[crate::error::FieldError::forbidden(
                     "resourceVersionMatch",
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
@@ -230,7 +234,8 @@ impl WatchBody {
             View::Table => {
                 let object = shape::parse_stored(&self.resource, json)?;
                 let revision = meta::text(&object, "resourceVersion").to_string();
-                let mut one = table::table(&self.resource, std::slice::from_ref(&object), &self.include_object);
+                let mut one =
+                    table::table(&self.resource, std::slice::from_ref(&object), &self.include_object);
                 one["metadata"]["resourceVersion"] = revision.into();
                 if std::mem::replace(&mut self.headed, true) {
                     one["columnDefinitions"] = Value::Null;

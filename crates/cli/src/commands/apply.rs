@@ -39,12 +39,18 @@ pub struct ApplyArgs {
     pub force_conflicts: bool,
 
     /// Let the server check everything but change nothing
-    #[arg(long)]
-    pub dry_run: bool,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "server", value_name = "WHERE")]
+    pub dry_run: Option<DryRun>,
 
     /// What to do about fields the API does not know
     #[arg(long, value_name = "HOW", default_value = "strict")]
     pub validate: Validation,
+}
+
+/// `--dry-run`: only the server knows defaults, admission and what others own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    Server,
 }
 
 /// `--validate`
@@ -123,6 +129,10 @@ impl Outcome {
 }
 
 impl Apply<'_> {
+    fn is_dry(&self) -> bool {
+        self.args.dry_run.is_some()
+    }
+
     /// Applies one object and reports on it; only a lost connection ends the whole command.
     async fn one(&mut self, manifest: &Manifest) -> Result<()> {
         match self.try_one(manifest).await {
@@ -142,17 +152,15 @@ impl Apply<'_> {
 
     async fn try_one(&mut self, manifest: &Manifest) -> Result<()> {
         let object = object_of(self.session, manifest).await?;
-        if self.args.dry_run
-            && object.namespace.as_ref().is_some_and(|name| self.new_namespaces.contains(name))
-        {
+        if self.is_dry() && object.namespace.as_ref().is_some_and(|name| self.new_namespaces.contains(name)) {
             let line = format!("{object} not checked: its namespace is not there yet");
             return Ok(self.output.warning(line)?);
         }
         let outcome = self.send(&object, manifest).await?;
-        if self.args.dry_run && outcome == Outcome::Created && manifest.is_namespace() {
+        if self.is_dry() && outcome == Outcome::Created && manifest.is_namespace() {
             self.new_namespaces.insert(object.name.clone());
         }
-        let note = if self.args.dry_run { " (server dry run)" } else { "" };
+        let note = if self.is_dry() { " (server dry run)" } else { "" };
         Ok(self.output.line(format_args!("{object} {}{note}", outcome.word()))?)
     }
 
@@ -167,7 +175,7 @@ impl Apply<'_> {
             .with("fieldManager", FIELD_MANAGER)
             .with("force", if self.args.force_conflicts { "true" } else { "false" })
             .with("fieldValidation", self.args.validate.directive())
-            .with_some("dryRun", self.args.dry_run.then_some("All"));
+            .with_some("dryRun", self.args.dry_run.map(|_| "All"));
         let reply = self
             .session
             .send(address.apply(&to_send(manifest, object))?)
@@ -186,7 +194,7 @@ impl Apply<'_> {
 
     /// Waits until the definitions that later objects need are served.
     async fn await_definitions(&mut self, definitions: &[&Manifest], others: &[Manifest]) -> Result<()> {
-        if self.args.dry_run {
+        if self.is_dry() {
             return Ok(());
         }
         let needed =
@@ -235,7 +243,7 @@ impl Apply<'_> {
     /// In a dry run a definition of the same files is not served, so its objects cannot be checked.
     async fn is_defined_here_only(&self, manifest: &Manifest, definitions: &[&Manifest]) -> Result<bool> {
         let kinds = self.session.kinds().await?;
-        Ok(self.args.dry_run
+        Ok(self.is_dry()
             && kinds.of_object(manifest.api_version(), manifest.kind()).is_none()
             && definitions.iter().any(|definition| defines(definition, manifest)))
     }

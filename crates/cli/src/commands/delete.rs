@@ -3,10 +3,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    commands::apply::DryRun,
     duration,
     error::{CliError, Result},
     exit::Exit,
@@ -54,12 +55,13 @@ pub struct DeleteArgs {
     #[arg(long, value_name = "HOW", default_value = "background")]
     pub cascade: Cascade,
 
-    /// Wait until the objects are gone (the default)
-    #[arg(long, overrides_with = "no_wait")]
+    /// Wait until the objects are gone
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        default_value_t = true, action = ArgAction::Set)]
     pub wait: bool,
 
     /// Return as soon as the API has accepted the deletion
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     pub no_wait: bool,
 
     /// How long to wait for all of them; without it as long as it takes
@@ -75,8 +77,8 @@ pub struct DeleteArgs {
     pub grace_period: Option<u32>,
 
     /// Let the server check everything but delete nothing
-    #[arg(long)]
-    pub dry_run: bool,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "server", value_name = "WHERE")]
+    pub dry_run: Option<DryRun>,
 }
 
 /// `--cascade`
@@ -91,6 +93,10 @@ pub enum Cascade {
 }
 
 impl DeleteArgs {
+    pub(super) fn waits(&self) -> bool {
+        self.wait && !self.no_wait && self.dry_run.is_none()
+    }
+
     fn selection(&self) -> Selection {
         Selection {
             words: self.what.clone(),
@@ -115,7 +121,7 @@ impl DeleteArgs {
         if let Some(seconds) = self.grace_period {
             options.insert("gracePeriodSeconds".into(), seconds.into());
         }
-        if self.dry_run {
+        if self.dry_run.is_some() {
             options.insert("dryRun".into(), json!(["All"]));
         }
         Value::Object(options)
@@ -138,7 +144,7 @@ pub async fn run(session: &Session, args: &DeleteArgs, output: &mut Output) -> R
     for object in objects {
         match delete(session, object, &options, output).await {
             Ok((object, uid)) => {
-                let note = if args.dry_run { " (server dry run)" } else { "" };
+                let note = if args.dry_run.is_some() { " (server dry run)" } else { "" };
                 output.line(format_args!("{object} deleted{note}"))?;
                 going.push((object, uid));
             }
@@ -150,7 +156,7 @@ pub async fn run(session: &Session, args: &DeleteArgs, output: &mut Output) -> R
             }
         }
     }
-    if args.no_wait || args.dry_run {
+    if !args.waits() {
         return Ok(exit);
     }
     output.flush()?;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Shape, field_schema, is_atomic, is_named, item_schema, schema_below, sorted};
+use super::{Shape, distinct, field_schema, is_atomic, is_named, item_schema, schema_below};
 use crate::fields::path::PathElement;
 use crate::fields::set::Set;
 use crate::fields::{FieldsError, Problem};
@@ -41,17 +41,15 @@ fn collect(schema: &Schema, value: &Value, duplicates: Duplicates) -> Result<Set
             }
         }
         Shape::List(items) => {
-            for group in sorted(schema, items)?.chunk_by(|a, b| a.0 == b.0) {
-                let (element, item) = &group[0];
-                if group.len() > 1 && duplicates == Duplicates::Refused {
-                    return Err(Problem::Duplicate(element.to_string()).here());
-                }
-                let children = if group.len() > 1 {
-                    Set::new()
-                } else {
-                    collect(item_schema(schema), item, duplicates).map_err(|e| e.within(element))?
+            for (element, item) in distinct(schema, items)? {
+                let children = match item {
+                    Some(item) => {
+                        collect(item_schema(schema), item, duplicates).map_err(|e| e.within(&element))?
+                    }
+                    None if duplicates == Duplicates::OwnedTogether => Set::new(),
+                    None => return Err(Problem::Duplicate(element.to_string()).here()),
                 };
-                set.push(element.clone(), true, children);
+                set.push(element, true, children);
             }
         }
     }

@@ -120,6 +120,21 @@ fn sorted<'v>(schema: &Schema, items: &'v [Value]) -> Result<Vec<(PathElement, &
     Ok(items)
 }
 
+/// What tells the items of a list apart, sorted, each with its item or nothing if several are the same.
+fn distinct<'v>(
+    schema: &Schema,
+    items: &'v [Value],
+) -> Result<Vec<(PathElement, Option<&'v Value>)>, FieldsError> {
+    let mut distinct: Vec<(PathElement, Option<&Value>)> = Vec::with_capacity(items.len());
+    for (element, item) in sorted(schema, items)? {
+        match distinct.last_mut() {
+            Some((last, only)) if *last == element => *only = None,
+            _ => distinct.push((element, Some(item))),
+        }
+    }
+    Ok(distinct)
+}
+
 /// Equality in which `1` and `1.0` are the same number.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     a == b || super::path::compare_values(a, b).is_eq()

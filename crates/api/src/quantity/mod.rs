@@ -2,6 +2,8 @@
 //! that Kubernetes prints. Never goes through floating point, and never rounds down: a request that is
 //! not a whole number of bytes becomes the next larger one.
 
+mod parse;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,9 +13,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Wire;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
+use parse::{BINARY_SUFFIXES, DECIMAL_SUFFIXES, Parts, Suffix};
+
 const NANOS: i128 = 1_000_000_000;
-/// Fractions are scaled digit by digit in `u128`; more digits than these could overflow.
-const MAX_BINARY_FRACTION_DIGITS: usize = 37;
 
 /// Which family of suffixes a quantity was written in; the canonical text keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,22 @@ impl Quantity {
             }
         };
         Ok(Quantity { nanos: if parts.negative { -magnitude } else { magnitude }, format })
+    }
+
+    /// The text Kubernetes stores for `text` in a list of resources (requests, limits, capacity): the canonical
+    /// one, rounded up to thousandths, except for texts that it takes for canonical and leaves alone.
+    pub fn stored_text(text: &str) -> Result<String, QuantityError> {
+        let quantity = Self::parse(text)?;
+        let rounded = quantity.rounded_up_to_millis();
+        let parts = Parts::split(text)?;
+        let keep = rounded == quantity && parts.kept_as_written(&Suffix::interpret(parts.suffix)?);
+        Ok(if keep { text.to_owned() } else { rounded.to_string() })
+    }
+
+    /// The next whole thousandth away from zero: Kubernetes keeps no finer resources.
+    #[must_use]
+    pub fn rounded_up_to_millis(self) -> Self {
+        Quantity { nanos: self.millis().saturating_mul(NANOS / 1000), format: self.format }
     }
 
     /// A size in bytes, printed with binary suffixes.
@@ -198,104 +216,6 @@ impl<'de> Deserialize<'de> for Quantity {
     }
 }
 
-const DECIMAL_SUFFIXES: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
-const BINARY_SUFFIXES: [(&str, u32); 6] =
-    [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
-
-enum Suffix {
-    Decimal { exponent: i32, format: Format },
-    Binary { exponent: u32 },
-}
-
-impl Suffix {
-    fn interpret(text: &str) -> Result<Self, QuantityError> {
-        if let Some((_, exponent)) = DECIMAL_SUFFIXES.iter().find(|(name, _)| *name == text) {
-            return Ok(Suffix::Decimal { exponent: *exponent, format: Format::DecimalSi });
-        }
-        if let Some((_, exponent)) = BINARY_SUFFIXES.iter().find(|(name, _)| *name == text) {
-            return Ok(Suffix::Binary { exponent: *exponent });
-        }
-        let digits = text.strip_prefix(['e', 'E']).ok_or(QuantityError::Suffix)?;
-        let exponent = digits.parse().map_err(|_| QuantityError::Suffix)?;
-        Ok(Suffix::Decimal { exponent, format: Format::DecimalExponent })
-    }
-}
-
-/// The text of a quantity taken apart: digits before and after the point, and what follows them.
-struct Parts<'a> {
-    negative: bool,
-    whole: &'a str,
-    fraction: &'a str,
-    suffix: &'a str,
-}
-
-impl<'a> Parts<'a> {
-    fn split(text: &'a str) -> Result<Self, QuantityError> {
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let (whole, rest) = take_digits(unsigned);
-        let (fraction, suffix) = match rest.strip_prefix('.') {
-            Some(after) => take_digits(after),
-            None => ("", rest),
-        };
-        let letters_end = suffix.find(|c| !"eEinumkKMGTP".contains(c)).unwrap_or(suffix.len());
-        let exponent = &suffix[letters_end..];
-        let (_, leftover) = take_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent));
-        if !leftover.is_empty() || (whole.is_empty() && fraction.is_empty()) {
-            return Err(QuantityError::Format);
-        }
-        Ok(Parts { negative: text.starts_with('-'), whole, fraction, suffix })
-    }
-
-    /// Billionths of `whole.fraction × 10^exponent`.
-    fn decimal(&self, exponent: i32) -> Result<i128, QuantityError> {
-        let digits = format!("{}{}", self.whole, self.fraction);
-        let shift = i64::from(exponent) - self.fraction.len() as i64 + 9;
-        let digits = digits.trim_start_matches('0');
-        if shift >= 0 {
-            return match (whole_number(digits)?, u32::try_from(shift)) {
-                (0, _) => Ok(0),
-                (number, Ok(shift)) => {
-                    10i128.checked_pow(shift).and_then(|s| number.checked_mul(s)).ok_or(QuantityError::Number)
-                }
-                (_, Err(_)) => Err(QuantityError::Number),
-            };
-        }
-        let dropped = usize::try_from(-shift).unwrap_or(usize::MAX);
-        let (kept, lost) = digits.split_at(digits.len().saturating_sub(dropped));
-        let rounding = i128::from(lost.bytes().any(|digit| digit != b'0'));
-        whole_number(kept)?.checked_add(rounding).ok_or(QuantityError::Number)
-    }
-
-    /// Billionths of `whole.fraction × 2^exponent`; overflow saturates because the caller caps anyway.
-    fn binary(&self, exponent: u32) -> Result<i128, QuantityError> {
-        let fraction = self.fraction.trim_end_matches('0');
-        if fraction.len() > MAX_BINARY_FRACTION_DIGITS {
-            return Err(QuantityError::Number);
-        }
-        let denominator = 10u128.pow(fraction.len() as u32);
-        let mut remainder = whole_number(fraction)?.unsigned_abs();
-        let mut carried: i128 = 0;
-        let doublings = std::iter::repeat_n(2, exponent as usize);
-        for factor in doublings.chain(std::iter::repeat_n(10, 9)) {
-            remainder *= factor;
-            carried = carried * factor as i128 + (remainder / denominator) as i128;
-            remainder %= denominator;
-        }
-        let rounding = i128::from(remainder > 0);
-        let whole = whole_number(self.whole.trim_start_matches('0')).unwrap_or(i128::MAX);
-        Ok(whole.saturating_mul(NANOS << exponent).saturating_add(carried + rounding))
-    }
-}
-
-fn take_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
-}
-
-fn whole_number(digits: &str) -> Result<i128, QuantityError> {
-    if digits.is_empty() { Ok(0) } else { digits.parse().map_err(|_| QuantityError::Number) }
-}
-
 fn divide_away_from_zero(number: i128, divisor: i128) -> i128 {
     number / divisor + (number % divisor).signum()
 }
@@ -417,6 +337,31 @@ mod tests {
         assert_eq!(serde_json::to_string(&Quantity::from_bytes(3 << 20)).unwrap(), "\"3Mi\"");
     }
 
+    #[test]
+    fn what_is_stored_is_what_a_server_stores() {
+        for (written, stored) in [
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("1000k", "1M"),
+            ("0.5", "500m"),
+            ("1.500", "1.500"),
+            ("12.345k", "12.345k"),
+            ("007", "007"),
+            ("+5", "+5"),
+            ("0.001", "1m"),
+            ("1u", "1m"),
+            ("4.48503", "4486m"),
+            ("453e-7", "1e-3"),
+            ("1.1Ki", "1126400m"),
+            ("0", "0"),
+        ] {
+            assert_eq!(Quantity::stored_text(written).as_deref(), Ok(stored), "{written}");
+        }
+        assert_eq!(Quantity::stored_text("five"), Err(QuantityError::Format));
+        let largest = format!("{}n", i128::MAX);
+        assert!(Quantity::stored_text(&largest).is_ok(), "rounding up at the end of the range");
+    }
+
     /// Any text the grammar allows, with digits and exponents in the range that stays exact.
     fn written() -> impl Strategy<Value = String> {
         let suffix = prop_oneof![
@@ -439,6 +384,12 @@ mod tests {
             prop_assert_eq!(again, quantity);
             prop_assert_eq!(again.to_string(), printed.clone());
             prop_assert!(!printed.contains('.'));
+        }
+
+        #[test]
+        fn the_stored_text_means_the_same_to_the_thousandth(text in written()) {
+            let stored = Quantity::parse(&Quantity::stored_text(&text).unwrap()).unwrap();
+            prop_assert_eq!(stored, Quantity::parse(&text).unwrap().rounded_up_to_millis());
         }
 
         #[test]
@@ -473,7 +424,8 @@ mod tests {
             for text in [text, close] {
                 if let Ok(quantity) = Quantity::parse(&text) {
                     let _printed = quantity.to_string();
-                    quantity.to_bytes();
+                    let _bytes = quantity.to_bytes();
+                    prop_assert!(Quantity::stored_text(&text).is_ok());
                 }
             }
         }

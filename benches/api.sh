@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # api.sh GRANARY API_BENCH [measure options]: measures etcd + kube-apiserver and our server one after the
 # other on this machine, and prints a table of ratios. The numbers are kept in OUT (default: benches/out).
-# Without a Go tool chain only ours is measured, and that is said.
+# Without a Go tool chain only ours is measured, and that is said. SIDES="ours" measures again only that
+# side and holds it against the numbers kept for the other; the machine should be as quiet as it was then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 peers=$here/../tests/peers
@@ -27,7 +28,12 @@ stop_ours() { "$peers/stop-granary.sh" "$work/ours"; }
 
 pids() { cat "$work/$1"/*.pid | paste -sd,; }
 
-resident_mib() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' $(sed 's|.*|/proc/&/status|' "$work/$1"/*.pid) | awk '{ sum += $1 } END { print sum / 1024 }'; }
+resident_mib() {
+    local pid
+    for pid in $(cat "$work/$1"/*.pid); do
+        sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"
+    done | awk '{ sum += $1 } END { print sum / 1024 }'
+}
 
 # measure SIDE: empty start, load, then a start with everything in place.
 measure() {
@@ -48,14 +54,17 @@ measure() {
     rm -rf "${work:?}/$side"
 }
 
-if "$peers/build.sh" >/dev/null; then
-    measure peer
-else
+sides=${SIDES:-peer ours}
+if [[ "$sides" == *peer* ]] && ! "$peers/build.sh" >/dev/null; then
     echo "api.sh: NOT MEASURED: etcd + kube-apiserver" >&2
+    sides=ours
+    rm -f "$out/peer.json"
 fi
-measure ours
-if [[ -f "$out/peer.json" ]]; then
+for side in $sides; do
+    measure "$side"
+done
+if [[ -f "$out/peer.json" && -f "$out/ours.json" ]]; then
     "$bench" compare "$out/peer.json" "$out/ours.json" | tee "$out/api.txt"
 else
-    cat "$out/ours.json"
+    cat "$out"/*.json
 fi

@@ -7,7 +7,7 @@
 transcript=$OUTDIR/raw/$STEP.txt
 work=$(mktemp -d)
 rm -f "$transcript" "$OUTDIR/$STEP.txt"
-cd "$work"
+cd "$work" || exit 1
 cp "$MANIFESTS"/*.yaml .
 
 finish() {
@@ -24,6 +24,9 @@ kubectl() { timeout 90 "$KUBECTL_PROGRAM" --kubeconfig "$KUBECONFIG" "$@"; }
 # ---- recording ----
 
 say() { printf '\n## %s\n' "$*" >>"$transcript"; }
+
+# note_if_same A B SAME DIFFERENT: records which of the two it is.
+note_if_same() { if [[ "$1" == "$2" ]]; then note "$3"; else note "$4"; fi; }
 
 note() { printf '%s\n' "$*" >>"$transcript"; }
 

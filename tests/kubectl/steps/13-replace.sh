@@ -30,5 +30,5 @@ say "by force: delete and create"
 before=$(kubectl get configmap shelf -o jsonpath='{.metadata.uid}')
 k replace --force -f shelf.yaml
 after=$(kubectl get configmap shelf -o jsonpath='{.metadata.uid}')
-[[ "$before" == "$after" ]] && note "(the same object)" || note "(a new object)"
+note_if_same "$before" "$after" "(the same object)" "(a new object)"
 leave_namespace

@@ -18,7 +18,7 @@ quiet delete configmap item-06
 quiet create configmap item-055
 next=$(kubectl get --raw "/api/v1/namespaces/chunks/configmaps?limit=4&continue=$token")
 jq -Sc "$shape" <<<"$next" >>"$transcript"
-[[ "$(jq -r .metadata.resourceVersion <<<"$next")" == "$first" ]] && note "(the same version)" || note "(another version)"
+note_if_same "$(jq -r .metadata.resourceVersion <<<"$next")" "$first" "(the same version)" "(another version)"
 token=$(jq -r .metadata.continue <<<"$next")
 kubectl get --raw "/api/v1/namespaces/chunks/configmaps?limit=4&continue=$token" | jq -Sc "$shape" >>"$transcript"
 say "with a selector nobody knows how many are left"

@@ -11,12 +11,12 @@ YAML
 held
 k delete configmap held --wait=false
 k get configmap held -o jsonpath='{.metadata.finalizers} {.metadata.deletionGracePeriodSeconds}'
-[[ -n "$(kubectl get configmap held -o jsonpath='{.metadata.deletionTimestamp}')" ]] && note "(marked as deleted)" || note "(not marked)"
+note_if_same "" "$(kubectl get configmap held -o jsonpath='{.metadata.deletionTimestamp}')" "(not marked)" "(marked as deleted)"
 say "while it waits"
 before=$(kubectl get configmap held -o jsonpath='{.metadata.resourceVersion}')
 k delete configmap held --wait=false
 after=$(kubectl get configmap held -o jsonpath='{.metadata.resourceVersion}')
-[[ "$before" == "$after" ]] && note "(a second deletion changes nothing)" || note "(a second deletion is a change)"
+note_if_same "$before" "$after" "(a second deletion changes nothing)" "(a second deletion is a change)"
 k delete configmap held --timeout=1s
 k patch configmap held --type=merge -p '{"data":{"a":"2"}}'
 k patch configmap held --type=json -p '[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/three"}]'

@@ -26,7 +26,7 @@ own horse barn true
 # The collector learns of a new object a moment later than we do.
 sleep 2
 k delete configmap farm --cascade=foreground --wait=false
-eventually get configmap barn -o jsonpath='{.metadata.deletionTimestamp}' "$(kubectl get configmap barn -o jsonpath='{.metadata.deletionTimestamp}')"
+eventually get configmap barn -o go-template='{{if .metadata.deletionTimestamp}}yes{{end}}' yes
 k get configmap farm -o jsonpath='{.metadata.finalizers}'
 gone configmap horse
 k get configmap -o name

@@ -35,7 +35,7 @@ YAML
 k delete configmap real --dry-run=server
 k annotate configmap real x=y --dry-run=server
 after=$(kubectl get configmap real -o jsonpath='{.metadata.resourceVersion}')
-[[ "$before" == "$after" ]] && note "(nothing was stored)" || note "(something was stored)"
+note_if_same "$before" "$after" "(nothing was stored)" "(something was stored)"
 k get configmap -o name
 k create --dry-run=server -o json -f - <<'YAML'
 apiVersion: v1

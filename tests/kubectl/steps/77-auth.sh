@@ -23,8 +23,8 @@ say "strangers"
 k --token=wrong get configmap there
 k --token= --user=nobody get configmap there
 BEARER=wrong http GET /api/v1/namespaces/auth/configmaps
-BEARER= http GET /api/v1/namespaces/auth/configmaps
-BEARER= http GET /healthz
+BEARER='' http GET /api/v1/namespaces/auth/configmaps
+BEARER='' http GET /healthz
 BEARER=wrong http GET /healthz
 say "asked directly"
 http POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews -H 'Content-Type: application/json' \

@@ -23,7 +23,7 @@ say "a collection is deleted"
 http DELETE "$base?labelSelector=pick&dryRun=All"
 http DELETE "$base?labelSelector=pick"
 http DELETE "$base?fieldSelector=metadata.name%3Dnothing"
-http DELETE /api/v1/namespaces
+http DELETE "/api/v1/namespaces?labelSelector=nobody%3Dhas-this"
 http GET "$base"
 say "paging at the edge"
 quiet create configmap c

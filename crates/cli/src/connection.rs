@@ -47,6 +47,13 @@ pub struct ConnectionArgs {
     pub color: ColourChoice,
 }
 
+impl ConnectionArgs {
+    /// The data directory of this machine's Granary: the named one or the default.
+    pub fn data_dir(&self, env: &Environment) -> Option<PathBuf> {
+        self.data_dir.clone().or_else(|| env.default_data_dir())
+    }
+}
+
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColourChoice {

@@ -171,7 +171,51 @@ fn version_of(object: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::testing::{Scene, scene, scripted};
     use serde_json::json;
+
+    fn events(asked: &'static str, events: &[Value]) -> Scene {
+        let lines: Vec<String> = events.iter().map(|event| format!("{event}\n")).collect();
+        scene(asked, 200, lines.concat())
+    }
+
+    fn event(kind: &str, version: &str) -> Value {
+        json!({"type": kind, "object": {"metadata": {"resourceVersion": version}}})
+    }
+
+    async fn next(follow: &mut Follow<'_>) -> String {
+        match follow.next().await.unwrap() {
+            Step::Changed(change, object) => format!("{} {}", change.word(), version_of(&object).unwrap()),
+            Step::Expired => "expired".into(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_resumes_where_it_was_and_tells_when_it_cannot() {
+        let gone = json!({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}});
+        let session = scripted(vec![
+            events("resourceVersion=5", &[event("ADDED", "6"), event("BOOKMARK", "9")]),
+            scene("resourceVersion=9", 503, "restarting"),
+            events("resourceVersion=9", &[event("DELETED", "10")]),
+            events("resourceVersion=10", &[gone]),
+            scene("resourceVersion=20", 410, json!({"kind": "Status", "code": 410}).to_string()),
+        ]);
+        let mut follow = Follow::new(&session, Address::path("/things"), "application/json", "5");
+        assert_eq!(next(&mut follow).await, "ADDED 6");
+        assert_eq!(next(&mut follow).await, "DELETED 10", "the bookmark moved the place to resume from");
+        assert_eq!(next(&mut follow).await, "expired");
+        follow.restart("20");
+        assert_eq!(next(&mut follow).await, "expired", "a refusal at the start means the same");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_away_ends_the_watch() {
+        let away = (0..60).map(|_| scene("watch=true", 503, "away")).collect();
+        let session = scripted(away);
+        let mut follow = Follow::new(&session, Address::path("/things"), "application/json", "5");
+        let error = follow.next().await.unwrap_err();
+        assert!(error.may_pass(), "{error}");
+    }
 
     #[test]
     fn the_version_to_resume_from_is_found_in_objects_tables_and_bookmarks() {

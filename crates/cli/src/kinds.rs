@@ -1,8 +1,5 @@
 //! What the API serves: the list of kinds from discovery, and finding one by any of its names.
-//! Pure data; fetching discovery documents is the session's work.
-
-use serde::Deserialize;
-use serde_json::Value;
+//! Pure data; reading the API's own description of itself is the work of `discovery`.
 
 use crate::error::{CliError, Result};
 
@@ -195,124 +192,6 @@ fn edit_distance(from: &str, to: &str) -> usize {
     rows[from.len()][to.len()]
 }
 
-/// Reads one aggregated discovery document (`/api` or `/apis`); `None` if it is not one.
-pub fn from_aggregated(document: Value) -> Option<Vec<Kind>> {
-    #[derive(Deserialize)]
-    struct Document {
-        items: Vec<Group>,
-    }
-    #[derive(Deserialize)]
-    struct Group {
-        #[serde(default)]
-        metadata: Named,
-        #[serde(default)]
-        versions: Vec<Version>,
-    }
-    #[derive(Deserialize, Default)]
-    struct Named {
-        #[serde(default)]
-        name: String,
-    }
-    #[derive(Deserialize)]
-    struct Version {
-        version: String,
-        #[serde(default)]
-        resources: Vec<Resource>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Resource {
-        resource: String,
-        #[serde(default)]
-        response_kind: Option<ResponseKind>,
-        #[serde(default)]
-        scope: String,
-        #[serde(default)]
-        singular_resource: String,
-        #[serde(default)]
-        verbs: Vec<String>,
-        #[serde(default)]
-        short_names: Vec<String>,
-        #[serde(default)]
-        categories: Vec<String>,
-    }
-    #[derive(Deserialize)]
-    struct ResponseKind {
-        kind: String,
-    }
-
-    if document["kind"] != "APIGroupDiscoveryList" {
-        return None;
-    }
-    let document: Document = serde_json::from_value(document).ok()?;
-    let mut kinds = Vec::new();
-    for group in document.items {
-        for version in group.versions {
-            for resource in version.resources {
-                // A resource that only carries subresources has no kind of its own.
-                let Some(response) = resource.response_kind.filter(|response| !response.kind.is_empty())
-                else {
-                    continue;
-                };
-                kinds.push(Kind {
-                    group: group.metadata.name.clone(),
-                    version: version.version.clone(),
-                    kind: response.kind,
-                    plural: resource.resource,
-                    singular: resource.singular_resource,
-                    short_names: resource.short_names,
-                    categories: resource.categories,
-                    verbs: resource.verbs,
-                    namespaced: resource.scope == "Namespaced",
-                });
-            }
-        }
-    }
-    Some(kinds)
-}
-
-/// Reads one `APIResourceList`, the older form of discovery.
-pub fn from_resource_list(group_version: &str, document: Value) -> Result<Vec<Kind>> {
-    #[derive(Deserialize)]
-    struct Document {
-        #[serde(default)]
-        resources: Vec<Resource>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Resource {
-        name: String,
-        #[serde(default)]
-        singular_name: String,
-        namespaced: bool,
-        kind: String,
-        #[serde(default)]
-        verbs: Vec<String>,
-        #[serde(default)]
-        short_names: Vec<String>,
-        #[serde(default)]
-        categories: Vec<String>,
-    }
-
-    let document: Document =
-        serde_json::from_value(document).map_err(|error| CliError::Answer { reason: error.to_string() })?;
-    let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
-    let resources = document.resources.into_iter().filter(|resource| !resource.name.contains('/'));
-    Ok(resources
-        .map(|resource| Kind {
-            group: group.into(),
-            version: version.into(),
-            kind: resource.kind,
-            plural: resource.name,
-            singular: resource.singular_name,
-            short_names: resource.short_names,
-            categories: resource.categories,
-            verbs: resource.verbs,
-            namespaced: resource.namespaced,
-        })
-        .collect())
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
@@ -360,7 +239,6 @@ mod tests {
     use super::{testing::storage_cluster, *};
     use crate::exit::Exit;
     use proptest::prelude::*;
-    use serde_json::json;
 
     fn found(asked: &str) -> String {
         let kinds = storage_cluster();
@@ -433,28 +311,6 @@ mod tests {
         assert_eq!(kinds.of_object("v1", "Pod").unwrap().plural, "pods");
         assert!(kinds.of_object("v1", "Volume").is_none());
         assert_eq!(kinds.preferred().filter(|kind| kind.plural == "volumes").count(), 1);
-    }
-
-    #[test]
-    fn both_forms_of_discovery_say_the_same() {
-        let aggregated = json!({"kind": "APIGroupDiscoveryList", "items": [{
-            "metadata": {"name": "longhorn.io"},
-            "versions": [{"version": "v1beta2", "resources": [
-                {"resource": "volumes", "responseKind": {"group": "", "version": "", "kind": "Volume"},
-                 "scope": "Namespaced", "singularResource": "volume", "verbs": ["get", "list"],
-                 "shortNames": ["lhv"], "subresources": [{"subresource": "status", "verbs": ["get"]}]},
-                {"resource": "hollow", "scope": "Namespaced", "singularResource": "", "verbs": []},
-            ]}],
-        }]});
-        let legacy = json!({"kind": "APIResourceList", "groupVersion": "longhorn.io/v1beta2", "resources": [
-            {"name": "volumes", "singularName": "volume", "namespaced": true, "kind": "Volume",
-             "verbs": ["get", "list"], "shortNames": ["lhv"]},
-            {"name": "volumes/status", "singularName": "", "namespaced": true, "kind": "Volume", "verbs": ["get"]},
-        ]});
-        let from_new = from_aggregated(aggregated).unwrap();
-        assert_eq!(from_new, from_resource_list("longhorn.io/v1beta2", legacy).unwrap());
-        assert_eq!(from_new.len(), 1);
-        assert_eq!(from_aggregated(json!({"kind": "APIGroupList", "groups": []})), None);
     }
 
     proptest! {

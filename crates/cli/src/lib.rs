@@ -8,6 +8,7 @@
 mod colour;
 mod commands;
 mod connection;
+mod discovery;
 mod duration;
 mod environment;
 mod error;
@@ -21,6 +22,7 @@ mod health;
 mod kinds;
 mod manifest;
 mod output;
+mod pages;
 mod request;
 mod selection;
 mod session;

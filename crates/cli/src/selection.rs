@@ -41,7 +41,8 @@ impl ObjectRef {
 
     /// What to say when it does not exist: often it is only somewhere else.
     pub fn not_found(&self, session: &Session) -> CliError {
-        let elsewhere = self.namespace.as_ref().filter(|_| !session.namespace_is_explicit);
+        let by_default = |name: &&String| !session.namespace_is_explicit && **name == session.namespace;
+        let elsewhere = self.namespace.as_ref().filter(by_default);
         CliError::NotFound {
             object: self.to_string(),
             hint: elsewhere.map(|name| format!("looked in namespace {name:?}; -n NAME looks in another")),

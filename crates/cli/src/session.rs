@@ -1,22 +1,25 @@
-//! One command's conversation with the API: sends requests, knows the kinds, reads lists page by
-//! page. It holds no objects longer than the caller does.
+//! One command's conversation with the API: sends requests and knows the kinds.
+//! It holds no objects; what it reads belongs to the caller.
 
-use http::Request;
+use std::time::Duration;
+
+use http::{
+    Request, StatusCode,
+    header::{RETRY_AFTER, WARNING},
+};
 use kube::{Client, client::Body, core::Status};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::{
     connection::{Connected, ConnectionArgs, Origin, connect},
+    discovery::discover,
     environment::Environment,
     error::{CliError, Result, from_kube},
-    kinds::{Kind, Kinds, from_aggregated, from_resource_list},
+    kinds::{Kind, Kinds},
+    pages::Pages,
     request::Address,
 };
-
-/// Asks for all groups in one document; servers without it send the list of groups.
-const AGGREGATED: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 /// A client with what the commands need to know around it.
 pub struct Session {
@@ -38,6 +41,12 @@ pub struct Reply {
     pub body: Value,
 }
 
+enum Answer {
+    Done(Result<Reply>),
+    /// Refused for now, with the pause the server asks for.
+    ComeBack(Duration, Result<Reply>),
+}
+
 /// Which objects of a collection.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
@@ -57,8 +66,12 @@ impl Filter {
     }
 }
 
-/// How long lists are cut into answers.
+/// The size of the answers that long lists are cut into.
 pub const DEFAULT_PAGE: u32 = 500;
+
+/// A busy server gets a few moments; after that the person should know.
+const MOST_RETRIES: u32 = 3;
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Finds the API; nothing is sent yet.
@@ -74,68 +87,50 @@ impl Session {
 
     /// Everything the API serves, asked for once.
     pub async fn kinds(&self) -> Result<&Kinds> {
-        self.kinds.get_or_try_init(|| self.discover()).await
+        self.kinds.get_or_try_init(|| discover(self)).await
     }
 
     /// Asks again, after definitions were added.
     pub async fn refresh_kinds(&mut self) -> Result<()> {
-        let fresh = self.discover().await?;
+        let fresh = discover(self).await?;
         self.kinds = OnceCell::new_with(Some(fresh));
         Ok(())
     }
 
-    async fn discover(&self) -> Result<Kinds> {
-        let core = Address::path("/api").get_as(AGGREGATED)?;
-        let groups = Address::path("/apis").get_as(AGGREGATED)?;
-        let (core, groups) = futures::try_join!(self.send(core), self.send(groups))?;
-        let legacy = groups.body.clone();
-        match (from_aggregated(core.body), from_aggregated(groups.body)) {
-            (Some(mut kinds), Some(others)) => {
-                kinds.extend(others);
-                Ok(Kinds::new(kinds))
-            }
-            _ => self.discover_one_by_one(&legacy).await,
-        }
-    }
-
-    /// The older way, one request for each group and version.
-    async fn discover_one_by_one(&self, group_list: &Value) -> Result<Kinds> {
-        let mut versions = vec!["v1".to_owned()];
-        for group in group_list["groups"].as_array().into_iter().flatten() {
-            let preferred = group["preferredVersion"]["groupVersion"].as_str();
-            let others = group["versions"].as_array().into_iter().flatten();
-            let others = others.filter_map(|version| version["groupVersion"].as_str());
-            versions.extend(preferred.map(str::to_owned));
-            versions.extend(others.filter(|version| Some(*version) != preferred).map(str::to_owned));
-        }
-        let lists = versions.iter().map(|version| async move {
-            let root = if version.contains('/') { "/apis" } else { "/api" };
-            match self.get(&Address::path(&format!("{root}/{version}"))).await {
-                Ok(list) => from_resource_list(version, list),
-                // One extension server that is down must not take the rest with it.
-                Err(CliError::Api { status, .. }) if status.code >= 500 || status.code == 404 => Ok(vec![]),
-                Err(error) => Err(error),
-            }
-        });
-        let lists = futures::future::try_join_all(lists).await?;
-        Ok(Kinds::new(lists.into_iter().flatten().collect()))
-    }
-
-    /// Sends one request and reads the whole answer.
+    /// Sends one request and reads the whole answer. A server that asks to come back in a moment is
+    /// asked again; it has done nothing yet.
     pub async fn send(&self, request: Request<Vec<u8>>) -> Result<Reply> {
+        for _ in 0..MOST_RETRIES {
+            match self.send_once(request.clone()).await? {
+                Answer::Done(reply) => return reply,
+                Answer::ComeBack(after, _) => tokio::time::sleep(after).await,
+            }
+        }
+        match self.send_once(request).await? {
+            Answer::Done(reply) | Answer::ComeBack(_, reply) => reply,
+        }
+    }
+
+    async fn send_once(&self, request: Request<Vec<u8>>) -> Result<Answer> {
         let failed = |error| from_kube(&self.origin, error);
         let response = self.client.send(request.map(Body::from)).await.map_err(failed)?;
         let code = response.status();
-        let warnings = response.headers().get_all("warning").iter();
+        let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let warnings = response.headers().get_all(WARNING).iter();
         let warnings = warnings.filter_map(|value| warning_text(value.to_str().ok()?)).collect();
         let bytes = response.into_body().collect_bytes().await.map_err(failed)?;
         if !code.is_success() {
-            return Err(self.refusal(code.as_u16(), &bytes));
+            let refusal = Err(self.refusal(code.as_u16(), &bytes));
+            let busy = matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+            return Ok(match pause.map(Duration::from_secs) {
+                Some(after) if busy && after <= LONGEST_PAUSE => Answer::ComeBack(after, refusal),
+                _ => Answer::Done(refusal),
+            });
         }
         let body = serde_json::from_slice(&bytes).map_err(|error| CliError::Answer {
             reason: format!("{error} in an answer of {} bytes", bytes.len()),
         })?;
-        Ok(Reply { created: code == http::StatusCode::CREATED, warnings, body })
+        Ok(Answer::Done(Ok(Reply { created: code == StatusCode::CREATED, warnings, body })))
     }
 
     pub async fn get(&self, address: &Address) -> Result<Value> {
@@ -164,7 +159,7 @@ impl Session {
 
     /// A list that is read in pages of at most `page` objects (0: in one piece).
     pub fn pages(&self, address: Address, accept: &'static str, page: u32) -> Pages<'_> {
-        Pages { session: self, address, accept, page, next: Next::First, inconsistent: false }
+        Pages::new(self, address, accept, page)
     }
 
     /// The client itself, for commands that know their kinds.
@@ -197,60 +192,6 @@ impl Session {
     }
 }
 
-/// A list in progress.
-pub struct Pages<'a> {
-    session: &'a Session,
-    address: Address,
-    accept: &'static str,
-    page: u32,
-    next: Next,
-    /// The list took longer than the server keeps versions, so its parts are of different times.
-    pub inconsistent: bool,
-}
-
-enum Next {
-    First,
-    Continue(String),
-    Done,
-}
-
-impl Pages<'_> {
-    /// The next part of the list, or `None` after the last.
-    pub async fn next(&mut self) -> Result<Option<Value>> {
-        let part = match self.fetch().await {
-            Err(error) if error.is_expired() => {
-                // The refusal carries a token for the rest of the list as it is now.
-                self.next = Next::Continue(fresh_token(&error).ok_or(error)?);
-                self.inconsistent = true;
-                self.fetch().await?
-            }
-            other => other?,
-        };
-        let Some(part) = part else { return Ok(None) };
-        self.next = match part["metadata"]["continue"].as_str() {
-            Some(token) if !token.is_empty() => Next::Continue(token.into()),
-            _ => Next::Done,
-        };
-        Ok(Some(part))
-    }
-
-    async fn fetch(&self) -> Result<Option<Value>> {
-        let address = self.address.clone();
-        let address = if self.page > 0 { address.with("limit", &self.page.to_string()) } else { address };
-        let address = match &self.next {
-            Next::Done => return Ok(None),
-            Next::First => address,
-            Next::Continue(token) => address.with("continue", token),
-        };
-        Ok(Some(self.session.send(address.get_as(self.accept)?).await?.body))
-    }
-}
-
-fn fresh_token(error: &CliError) -> Option<String> {
-    let CliError::Api { status, .. } = error else { return None };
-    status.metadata.as_ref()?.continue_.clone().filter(|token| !token.is_empty())
-}
-
 /// The text of a `Warning: 299 - "text"` header.
 fn warning_text(header: &str) -> Option<String> {
     let quoted = header.strip_prefix("299 ")?.split_once('"')?.1;
@@ -267,8 +208,59 @@ fn warning_text(header: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
+    use http::Response;
+    use std::{collections::VecDeque, convert::Infallible, sync::Arc, sync::Mutex};
+
+    /// An answer that a real server gives only in rare moments, and what the request must look like.
+    pub struct Scene {
+        pub asked: &'static str,
+        pub code: u16,
+        pub headers: &'static [(&'static str, &'static str)],
+        pub body: String,
+    }
+
+    pub fn scene(asked: &'static str, code: u16, body: impl Into<String>) -> Scene {
+        Scene { asked, code, headers: &[], body: body.into() }
+    }
+
+    /// A session whose server plays these scenes in order; it panics when asked something else.
+    pub fn scripted(scenes: Vec<Scene>) -> Session {
+        let scenes = Arc::new(Mutex::new(VecDeque::from(scenes)));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let scene = scenes.lock().unwrap().pop_front();
+            let scene =
+                scene.unwrap_or_else(|| panic!("nothing more is expected, but got {}", request.uri()));
+            assert!(
+                request.uri().to_string().contains(scene.asked),
+                "{} instead of {}",
+                request.uri(),
+                scene.asked
+            );
+            let mut response = Response::builder().status(scene.code);
+            for (name, value) in scene.headers {
+                response = response.header(*name, *value);
+            }
+            let response = response.body(Body::from(scene.body.into_bytes())).unwrap();
+            async move { Ok::<_, Infallible>(response) }
+        });
+        Session::over(Connected {
+            client: Client::new(service, "default"),
+            namespace: "default".into(),
+            namespace_is_explicit: false,
+            origin: Origin::for_tests(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        testing::{Scene, scene, scripted},
+        *,
+    };
+    use serde_json::json;
 
     #[test]
     fn warnings_of_the_server_are_unquoted() {
@@ -278,5 +270,19 @@ mod tests {
         );
         assert_eq!(warning_text(r#"299 - "open ended"#), None);
         assert_eq!(warning_text("199 - \"x\""), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_server_is_asked_again_but_not_for_ever() {
+        let busy = || Scene { headers: &[("retry-after", "1")], ..scene("/x", 429, "") };
+        let session = scripted(vec![busy(), busy(), scene("/x", 200, "{}")]);
+        assert_eq!(session.get(&Address::path("/x")).await.unwrap(), json!({}));
+
+        let session = scripted(vec![busy(), busy(), busy(), busy()]);
+        let error = session.get(&Address::path("/x")).await.unwrap_err();
+        assert_eq!(error.to_string(), "the API answered 429");
+
+        let session = scripted(vec![scene("/x", 503, "starting")]);
+        assert_eq!(session.get(&Address::path("/x")).await.unwrap_err().to_string(), "starting");
     }
 }

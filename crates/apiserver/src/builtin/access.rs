@@ -103,6 +103,21 @@ pub fn remove(object: &mut Value, pointer: &str) -> Option<Value> {
     object.pointer_mut(parent)?.as_object_mut()?.remove(key)
 }
 
+/// Keeps an old field for one text and its newer list in step; where they differ, the old field wins.
+pub fn mirror_first(object: &mut Value, one: &str, list: &str) {
+    let single = str_at(object, one).to_string();
+    let first = list_at(object, list).first().cloned();
+    if single.is_empty() {
+        if let Some(first) = first {
+            remove(object, one);
+            fill(object, one, first);
+        }
+    } else if first.as_ref().and_then(Value::as_str) != Some(&single) {
+        remove(object, list);
+        fill(object, list, serde_json::json!([single]));
+    }
+}
+
 /// `null`, `false`, `0`, `""`, `[]` and `{}`: what Kubernetes leaves out when it writes an object.
 pub fn is_zero(value: &Value) -> bool {
     match value {
@@ -159,6 +174,20 @@ mod tests {
             "status": { "phase": "Pending" }, "metadata": { "labels": { "a/b": "c" } },
         });
         assert_eq!(object, filled);
+    }
+
+    #[test]
+    fn the_old_field_for_one_and_the_list_agree() {
+        for (object, agreed) in [
+            (json!({ "one": "a" }), json!({ "one": "a", "all": ["a"] })),
+            (json!({ "all": ["a", "b"] }), json!({ "one": "a", "all": ["a", "b"] })),
+            (json!({ "one": "c", "all": ["a", "b"] }), json!({ "one": "c", "all": ["c"] })),
+            (json!({ "one": "" }), json!({ "one": "" })),
+        ] {
+            let mut object = object;
+            mirror_first(&mut object, "/one", "/all");
+            assert_eq!(object, agreed);
+        }
     }
 
     #[test]

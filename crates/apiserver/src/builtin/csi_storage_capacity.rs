@@ -41,8 +41,11 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = Field::root(new);
     root.at("nodeTopology").label_selector(errors);
     root.at("storageClassName").follow(names::dns1123_subdomain, errors);
-    for size in [root.at("capacity"), root.at("maximumVolumeSize")].iter().filter(|size| size.is_set()) {
-        quantity::check(size, errors);
+    if root.at("capacity").is_set() {
+        quantity::check(&root.at("capacity"), errors);
+    }
+    if root.at("maximumVolumeSize").is_set() {
+        quantity::check_readable(&root.at("maximumVolumeSize"), errors);
     }
     if let Some(old) = old {
         for field in ["nodeTopology", "storageClassName"] {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::access::{is_zero, same_at, str_at};
-use super::field::Field;
+use super::field::{Field, IMMUTABLE};
 use super::human::parse;
 use super::{Builtin, PLAIN, event};
 use crate::error::FieldError;
@@ -119,7 +119,7 @@ fn check_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     }
     let microseconds = |event: &Field| parse(event.at("eventTime").value).map(Timestamp::as_microsecond);
     if microseconds(&root) != microseconds(&stored) {
-        root.at("eventTime").unchanged(&stored.at("eventTime"), errors);
+        errors.push(FieldError::invalid("eventTime", root.at("eventTime").value.clone(), IMMUTABLE));
     }
     for field in ["action", "related"] {
         root.at(field).unchanged(&stored.at(field), errors);

@@ -86,8 +86,18 @@ impl Field<'_> {
         FieldError::required(self.path.as_str(), detail)
     }
 
+    /// What is absent shows as an empty text; numbers and lists have refusals of their own.
     pub fn invalid(&self, detail: impl Into<String>) -> FieldError {
-        FieldError::invalid(self.path.as_str(), self.value.clone(), detail)
+        FieldError::invalid(self.path.as_str(), self.shown(), detail)
+    }
+
+    fn shown(&self) -> Value {
+        if self.value.is_null() { "".into() } else { self.value.clone() }
+    }
+
+    fn invalid_number(&self, detail: impl Into<String>) -> FieldError {
+        let number = if self.value.is_null() { 0.into() } else { self.value.clone() };
+        FieldError::invalid(self.path.as_str(), number, detail)
     }
 
     pub fn forbidden(&self, detail: impl Into<String>) -> FieldError {
@@ -99,11 +109,11 @@ impl Field<'_> {
     }
 
     pub fn duplicate(&self) -> FieldError {
-        FieldError::duplicate(self.path.as_str(), self.value.clone())
+        FieldError::duplicate(self.path.as_str(), self.shown())
     }
 
     pub fn not_found(&self) -> FieldError {
-        self.error(FieldReason::NotFound, Some(self.value.clone()), String::new())
+        self.error(FieldReason::NotFound, Some(self.shown()), String::new())
     }
 
     pub fn too_long(&self, most: usize) -> FieldError {
@@ -166,8 +176,13 @@ impl Field<'_> {
     }
 
     pub fn within(&self, least: i64, most: i64, errors: &mut Vec<FieldError>) {
+        self.in_range(least, most, &format!("must be between {least} and {most}, inclusive"), errors);
+    }
+
+    /// As `within`, where Kubernetes has other words for it.
+    pub fn in_range(&self, least: i64, most: i64, detail: &str, errors: &mut Vec<FieldError>) {
         if !self.int().is_some_and(|n| (least..=most).contains(&n)) {
-            errors.push(self.invalid(format!("must be between {least} and {most}, inclusive")));
+            errors.push(self.invalid_number(detail));
         }
     }
 
@@ -183,7 +198,8 @@ impl Field<'_> {
     /// Refuses a value that differs from the stored one.
     pub fn unchanged(&self, old: &Field, errors: &mut Vec<FieldError>) {
         if !access::same(self.value, old.value) {
-            errors.push(self.invalid(IMMUTABLE));
+            let shown = if old.value.is_string() { self.shown() } else { self.value.clone() };
+            errors.push(FieldError::invalid(self.path.as_str(), shown, IMMUTABLE));
         }
     }
 

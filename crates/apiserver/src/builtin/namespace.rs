@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::access::{at, fill_zero, is_set, map_mut, name, remove, str_at};
+use super::access::{at, fill_zero, is_set, map_mut, name, remove, same_at, str_at};
 use super::field::Field;
 use super::{Builtin, Column, NameRule, PLAIN, column, human};
 use crate::error::FieldError;
@@ -73,7 +73,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
             );
         }
     }
-    if old.is_some() {
+    if old.is_some_and(|old| !same_at(new, old, "/status/phase")) {
         check_phase(&root, errors);
     }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::access::{at, bool_at, entries_at, fill, list_at, name, str_at};
+use super::access::{at, bool_at, entries_at, fill, list_at, mirror_first, name, str_at};
 use super::field::Field;
 use super::{Builtin, Column, PLAIN, address, column, human, quantity};
 use crate::error::{FieldError, FieldReason};
@@ -44,6 +44,7 @@ pub static NODE: Builtin = Builtin {
 
 fn default(node: &mut Value) {
     fill(node, "/spec", json!({}));
+    mirror_first(node, "/spec/podCIDR", "/spec/podCIDRs");
     let capacity = at(node, "/status/capacity").clone();
     if capacity.is_object() {
         fill(node, "/status/allocatable", capacity);

@@ -44,6 +44,18 @@ fn rewrite(value: &mut Value) {
     }
 }
 
+/// A quantity that is not negative, in the words for capacities.
+pub fn check_basic(field: &Field, errors: &mut Vec<FieldError>) {
+    let Some(quantity) = parse(field.value).filter(|quantity| quantity.is_negative()) else { return };
+    let whole = i64::try_from(quantity.value()).unwrap_or(i64::MIN);
+    errors.push(FieldError::invalid(field.path.as_str(), whole, "must be a valid resource quantity"));
+}
+
+/// A text or number that is a quantity at all.
+pub fn check_readable(field: &Field, errors: &mut Vec<FieldError>) {
+    readable(field, errors);
+}
+
 /// A quantity of zero or more. Returns it, unless it was refused.
 pub fn check(field: &Field, errors: &mut Vec<FieldError>) -> Option<Quantity> {
     let quantity = readable(field, errors)?;

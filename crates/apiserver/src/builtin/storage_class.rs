@@ -100,7 +100,8 @@ fn check_topologies(topologies: &Field, errors: &mut Vec<FieldError>) {
             }
             keys.push(key.text());
         }
-        if seen.contains(&expressions.value) {
+        // A term without expressions would match everywhere; Kubernetes refuses it in these words.
+        if expressions.count() == 0 || seen.contains(&expressions.value) {
             errors.push(FieldError::duplicate(expressions.path.as_str(), ""));
         }
         seen.push(expressions.value);

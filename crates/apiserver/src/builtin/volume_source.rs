@@ -91,7 +91,9 @@ pub fn check_csi_persistent(csi: &Field, errors: &mut Vec<FieldError>) {
 pub fn check_csi_ephemeral(csi: &Field, errors: &mut Vec<FieldError>) {
     csi.at("driver").csi_driver_name(errors);
     let secret = csi.at("nodePublishSecretRef");
-    if secret.is_set() {
-        secret.at("name").need_name(names::dns1123_subdomain, errors);
+    if secret.is_set() && secret.at("name").need(errors) {
+        // Kubernetes leaves the name of the reference out of this path.
+        let name = secret.at("name").known_as(format!("{}.name", csi.path));
+        name.follow(names::dns1123_subdomain, errors);
     }
 }

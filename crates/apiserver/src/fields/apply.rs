@@ -138,11 +138,10 @@ fn prune(
 }
 
 fn owned_by_anyone(managers: &Managers, own: &Identity, claimed: &Set) -> Set {
-    let mut owned = claimed.clone();
-    for (_, entry) in managers.iter().filter(|(identity, _)| *identity != own) {
-        owned.absorb(entry.set.clone());
-    }
-    owned
+    let others = managers.iter().filter(|(identity, _)| *identity != own);
+    let mut sets: Vec<Set> = others.map(|(_, entry)| entry.set.clone()).collect();
+    sets.push(claimed.clone());
+    Set::union_all(sets)
 }
 
 fn refuse_conflicts(

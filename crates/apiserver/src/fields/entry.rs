@@ -132,34 +132,34 @@ impl Managers {
             .filter(|(identity, _)| identity.operation == Operation::Update)
             .map(|(identity, entry)| (entry.time.as_ref().map_or(0, |time| time.second), identity.clone()))
             .collect();
-        let Some(mut surplus) = updaters.len().checked_sub(MAX_UPDATERS).filter(|n| *n > 0) else { return };
+        let mut surplus = updaters.len().saturating_sub(MAX_UPDATERS);
+        if surplus == 0 {
+            return;
+        }
         updaters.sort();
-        let mut oldest: BTreeMap<Box<str>, Identity> = BTreeMap::new();
-        for (_, identity) in updaters {
+        let mut oldest: BTreeMap<Box<str>, Vec<Identity>> = BTreeMap::new();
+        for (_, updater) in updaters {
             if surplus == 0 {
                 break;
             }
-            let bucket = Identity::new(MERGED_UPDATERS, Operation::Update, &identity.version, "");
-            match oldest.remove(&identity.version) {
-                None => {
-                    oldest.insert(identity.version.clone(), identity);
-                }
-                Some(older) => {
-                    self.merge_into(&bucket, &[older, identity]);
-                    oldest.insert(bucket.version.clone(), bucket);
-                    surplus -= 1;
-                }
-            }
+            let same_version = oldest.entry(updater.version.clone()).or_default();
+            // The first of a version leaves no entry less: its own becomes the one that the others join.
+            surplus -= usize::from(!same_version.is_empty());
+            same_version.push(updater);
+        }
+        for (version, updaters) in oldest.into_iter().filter(|(_, updaters)| updaters.len() > 1) {
+            self.merge(&version, &updaters);
         }
     }
 
-    /// Gives everything that `updaters`, oldest first, own to `bucket`, which takes the time of the last.
-    fn merge_into(&mut self, bucket: &Identity, updaters: &[Identity]) {
-        for updater in updaters {
-            if let Some(entry) = self.0.remove(updater) {
-                self.credit(bucket.clone(), entry);
-            }
-        }
+    /// Gives everything that `updaters`, oldest first, own to the manager that stands for them, as of the
+    /// last one's time.
+    fn merge(&mut self, version: &str, updaters: &[Identity]) {
+        let merged: Vec<Entry> = updaters.iter().filter_map(|updater| self.0.remove(updater)).collect();
+        let time = merged.last().and_then(|entry| entry.time.clone());
+        let set = Set::union_all(merged.into_iter().map(|entry| entry.set).collect());
+        let bucket = Identity::new(MERGED_UPDATERS, Operation::Update, version, "");
+        self.credit(bucket, Entry { api_version: version.into(), time, set });
     }
 
     /// Reads `metadata.managedFields`.

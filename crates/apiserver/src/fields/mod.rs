@@ -4,16 +4,14 @@
 //! plain JSON values and a schema; must never touch storage, HTTP or a particular kind.
 
 mod apply;
-#[cfg(test)]
-mod apply_tests;
 mod conflict;
 mod entry;
 mod last_applied;
 mod managed;
-#[cfg(test)]
-mod managed_tests;
 mod path;
 mod set;
+#[cfg(test)]
+mod tests;
 pub mod typed;
 mod wire;
 

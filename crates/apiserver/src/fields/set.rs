@@ -90,6 +90,21 @@ impl Set {
         found.ok().map(|at| &self.nodes[at])
     }
 
+    /// A set of nodes in any order.
+    pub(super) fn from_nodes(mut nodes: Vec<Node>) -> Self {
+        nodes.retain(Node::counts);
+        nodes.sort_by(|a, b| a.element.cmp(&b.element));
+        nodes.dedup_by(|next, first| {
+            let same = next.element == first.element;
+            if same {
+                first.member |= next.member;
+                first.children.absorb(std::mem::take(&mut next.children));
+            }
+            same
+        });
+        Self { nodes }
+    }
+
     /// Adds a node whose element is usually greater than all that are there; nothing if it would be empty.
     pub(super) fn push(&mut self, element: PathElement, member: bool, children: Set) {
         let node = Node { element, member, children };
@@ -163,11 +178,27 @@ impl Set {
         self.nodes = merged;
     }
 
+    /// All members of all sets, two by two: to add many sets to one would move that one's nodes each time.
+    pub(super) fn union_all(mut sets: Vec<Set>) -> Set {
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut unions = Vec::with_capacity(pairs.len().div_ceil(2));
+            while let Some(mut set) = pairs.next() {
+                set.absorb(pairs.next().unwrap_or_default());
+                unions.push(set);
+            }
+            sets = unions;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     pub fn intersection(&self, other: &Set) -> Set {
         let mut both = Set::new();
-        for (ours, theirs) in common(self, other) {
-            let children = ours.children.intersection(&theirs.children);
-            both.push(ours.element.clone(), ours.member && theirs.member, children);
+        for ours in &self.nodes {
+            if let Some(theirs) = other.get(&ours.element) {
+                let children = ours.children.intersection(&theirs.children);
+                both.push(ours.element.clone(), ours.member && theirs.member, children);
+            }
         }
         both
     }
@@ -196,15 +227,14 @@ impl Set {
         self.subtract_by(other, true)
     }
 
+    /// Looks each own node up: what is taken away from many small sets may itself be large.
     fn subtract_by(&mut self, other: &Set, recursively: bool) -> bool {
         if other.is_empty() {
             return false;
         }
         let mut changed = false;
-        let mut theirs = other.nodes.iter().peekable();
         self.nodes.retain_mut(|node| {
-            while theirs.next_if(|t| t.element < node.element).is_some() {}
-            let Some(same) = theirs.next_if(|t| t.element == node.element) else { return true };
+            let Some(same) = other.get(&node.element) else { return true };
             if same.member && recursively {
                 changed = true;
                 return false;
@@ -265,15 +295,6 @@ impl FromIterator<Path> for Set {
     }
 }
 
-/// The nodes that both sets have, in order.
-fn common<'a>(a: &'a Set, b: &'a Set) -> impl Iterator<Item = (&'a Node, &'a Node)> {
-    let mut theirs = b.nodes.iter().peekable();
-    a.nodes.iter().filter_map(move |ours| {
-        while theirs.next_if(|t| t.element < ours.element).is_some() {}
-        theirs.next_if(|t| t.element == ours.element).map(|same| (ours, same))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -326,6 +347,10 @@ mod tests {
             prop_assert_eq!(x.is_empty(), a.is_empty());
             prop_assert_eq!(x.len(), a.len());
             prop_assert!(b.iter().all(|p| x.contains(p) == a.contains(p)));
+            prop_assert_eq!(Set::union_all(vec![x.clone(), y.clone(), Set::new()]), x.union(&y));
+            let mut shuffled: Vec<Node> = x.nodes.iter().chain(&y.nodes).cloned().collect();
+            shuffled.reverse();
+            prop_assert_eq!(Set::from_nodes(shuffled), x.union(&y));
             for set in [x.union(&y), x.intersection(&y), x.difference(&y), x.recursive_difference(&y)] {
                 prop_assert!(no_empty_node(&set));
             }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
-use super::set::Set;
+use super::set::{Node, Set};
 use super::{FieldsError, Problem};
 
 impl Set {
@@ -20,15 +20,16 @@ impl Set {
         let Value::Object(map) = fields else {
             return Err(undecodable(format!("expected an object, got {fields}")));
         };
-        let mut set = Set::new();
+        let mut nodes = Vec::with_capacity(map.len());
         for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
             let Some(element) = element_from_text(key)? else { continue };
             let children = Self::from_fields_v1(below)?;
             // Without children the element itself must be meant.
             let member = children.is_empty() || below.get(".").is_some();
-            set.push(element, member, children);
+            nodes.push(Node { element, member, children });
         }
-        Ok(set)
+        // Keys come in the order of their text, which is not that of numbers.
+        Ok(Set::from_nodes(nodes))
     }
 }
 

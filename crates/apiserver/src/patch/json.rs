@@ -3,7 +3,7 @@
 //! Owns the reading of operations and what they may cost. Must never let a small patch make a huge or
 //! bottomless document.
 
-use json_patch::jsonptr::PointerBuf;
+use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{
     AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, RemoveOperation,
     ReplaceOperation, TestOperation, patch_unsafe,
@@ -34,7 +34,7 @@ pub fn json(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
     }
     let mut copied = 0;
     for operation in operations {
-        let operation = read(operation)?;
+        let operation = tolerate(doc, read(operation)?);
         if is_absent_as_expected(doc, &operation) {
             continue;
         }
@@ -65,6 +65,21 @@ fn pointer(fields: &Map<String, Value>, name: &str) -> Result<PointerBuf, PatchE
     let text = fields.get(name).and_then(Value::as_str);
     let text = text.ok_or_else(|| malformed(&format!("an operation must have a {name}")))?;
     PointerBuf::parse(text).map_err(|_| malformed(&format!("{text:?} is not a JSON pointer")))
+}
+
+/// Clients replace members that are not there yet, and Kubernetes lets them.
+fn tolerate(doc: &Value, operation: PatchOperation) -> PatchOperation {
+    match operation {
+        PatchOperation::Replace(ReplaceOperation { path, value }) if is_new_member(doc, &path) => {
+            PatchOperation::Add(AddOperation { path, value })
+        }
+        operation => operation,
+    }
+}
+
+fn is_new_member(doc: &Value, path: &Pointer) -> bool {
+    let parent = path.split_back().and_then(|(parent, _)| doc.pointer(parent.as_str()));
+    parent.is_some_and(Value::is_object) && doc.pointer(path.as_str()).is_none()
 }
 
 /// Clients test that a member is null to say that it must not be there.
@@ -184,10 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_member_can_be_replaced() {
+        let patch = json!([{"op": "replace", "path": "/metadata/labels", "value": {"a": "b"}}]);
+        assert_eq!(patched(json!({"metadata": {}}), patch), Ok(json!({"metadata": {"labels": {"a": "b"}}})));
+    }
+
+    #[test]
     fn what_does_not_fit_the_document_is_unprocessable() {
         for patch in [
             json!([{"op": "remove", "path": "/nope"}]),
-            json!([{"op": "replace", "path": "/nope", "value": 1}]),
+            json!([{"op": "replace", "path": "/nope/deeper", "value": 1}]),
+            json!([{"op": "replace", "path": "/list/1", "value": 1}]),
             json!([{"op": "add", "path": "/nope/deeper", "value": 1}]),
             json!([{"op": "add", "path": "/list/7", "value": 1}]),
             json!([{"op": "copy", "from": "/nope", "path": "/a"}]),

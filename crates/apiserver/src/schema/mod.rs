@@ -18,6 +18,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod testing;
 mod types;
+mod update;
 mod validate;
 
 use std::collections::BTreeMap;

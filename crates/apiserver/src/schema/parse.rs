@@ -19,14 +19,20 @@ const MAX_DEPTH: usize = 64;
 /// # Errors
 /// Keywords whose values are of the wrong type; paths start below `openAPIV3Schema`.
 pub fn from_crd(json: &Value) -> Result<Schema, Vec<FieldError>> {
-    let mut reader = Reader { errors: Vec::new() };
-    let mut schema = reader.node(json, "", 0);
-    if !reader.errors.is_empty() {
-        return Err(reader.errors);
-    }
+    let mut schema = part(json)?;
     schema.embedded_resource = false;
     add_resource_fields(&mut schema);
     Ok(schema)
+}
+
+/// The schema of a part of a custom kind.
+///
+/// # Errors
+/// As [`from_crd`].
+pub(super) fn part(json: &Value) -> Result<Schema, Vec<FieldError>> {
+    let mut reader = Reader { errors: Vec::new() };
+    let schema = reader.node(json, "", 0);
+    if reader.errors.is_empty() { Ok(schema) } else { Err(reader.errors) }
 }
 
 /// `apiVersion`, `kind` and the shared `metadata`, with what the schema itself demands of the name.

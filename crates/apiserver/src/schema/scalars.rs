@@ -111,7 +111,7 @@ pub fn check_number(kind: Kind, rules: &Rules, number: &Number, path: &Path, err
     if let Some(why) = out_of_range(kind, rules.format, number, path) {
         errors.push(FieldError::invalid(NO_FIELD, "", why));
     }
-    let value = Value::Number(number.clone());
+    let value = shown(number);
     if let Some(factor) = rules.multiple_of {
         if factor <= 0.0 {
             let why = format!("factor MultipleOf declared for {} must be positive: {factor}", path.as_str());
@@ -128,6 +128,11 @@ pub fn check_number(kind: Kind, rules: &Rules, number: &Number, path: &Path, err
         let demand = if exclusive { "less than" } else { "less than or equal to" };
         errors.push(invalid(path, value, &format!("should be {demand} {limit}")));
     }
+}
+
+/// A number as errors show it: a float without a fraction looks like the integer it is.
+fn shown(number: &Number) -> Value {
+    integer(number).map_or_else(|| Value::Number(number.clone()), Value::from)
 }
 
 fn out_of_range(kind: Kind, format: Option<Format>, number: &Number, path: &Path) -> Option<String> {

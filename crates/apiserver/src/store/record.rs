@@ -21,8 +21,6 @@ pub struct Record {
     /// The revision of the same key that this one follows, which for a creation may be an earlier deletion;
     /// 0 when there is none.
     pub previous: u64,
-    /// Whether the object names owners, so that only those objects are parsed for the owner index.
-    pub owned: bool,
     pub key: Key,
     pub json: Bytes,
 }
@@ -51,7 +49,6 @@ impl Record {
         Some(Self {
             change: head.change,
             previous: head.previous,
-            owned: head.owned,
             key: Key::from_stored(head.key),
             json: Bytes::copy_from_slice(head.json),
         })
@@ -63,6 +60,7 @@ impl Record {
 pub struct Header<'a> {
     pub change: Change,
     pub previous: u64,
+    /// Whether the object names owners, so that only those objects are parsed for the owner index.
     pub owned: bool,
     pub key: &'a str,
     pub json: &'a [u8],
@@ -89,7 +87,7 @@ impl<'a> Header<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Change, Record};
+    use super::{Change, Header, Record};
     use crate::store::Key;
 
     proptest! {
@@ -97,8 +95,10 @@ mod tests {
         fn a_record_reads_back_as_written(previous: u64, owned: bool, change in 0..3u8, json: Vec<u8>) {
             let change = [Change::Created, Change::Updated, Change::Deleted][usize::from(change)];
             let key = Key::new("configmaps.", "ns", "name");
-            let back = Record::decode(&Record::encode(change, previous, owned, &key, &json)).unwrap();
-            prop_assert_eq!((back.change, back.previous, back.owned), (change, previous, owned));
+            let bytes = Record::encode(change, previous, owned, &key, &json);
+            prop_assert_eq!(Header::decode(&bytes).unwrap().owned, owned);
+            let back = Record::decode(&bytes).unwrap();
+            prop_assert_eq!((back.change, back.previous), (change, previous));
             prop_assert_eq!(back.key, key);
             prop_assert_eq!(&back.json[..], &json[..]);
         }

@@ -159,9 +159,9 @@ fn place(call: &Call, value: &mut Value) -> Result<()> {
 
 /// Fills what the client left out.
 pub fn default(resource: &Resource, value: &mut Value) {
-    match resource.source {
-        Source::Builtin(kind) => (kind.default)(value),
-        Source::Custom(_) => schema::apply_defaults(&resource.schema, value),
+    schema::apply_defaults(&resource.schema, value);
+    if let Source::Builtin(kind) = resource.source {
+        (kind.default)(value);
     }
 }
 

@@ -104,7 +104,9 @@ impl Api {
         isolate(call, old, &mut object);
         meta::prepare_update(&mut object, old);
         shape::default(&resource, &mut object);
-        if let Some(kind) = resource.builtin() {
+        if let Some(kind) = resource.builtin()
+            && call.subresource != "finalize"
+        {
             (kind.carry)(&mut object, old, now);
         }
         if resource.is_crd() {
@@ -209,12 +211,6 @@ fn isolate(call: &Call, old: &Value, object: &mut Value) {
             object["spec"]["finalizers"] = finalizers;
         }
         _ => {}
-    }
-    if resource.is_core("namespaces") && call.subresource != "finalize" {
-        let kept = old["spec"]["finalizers"].clone();
-        if !kept.is_null() {
-            object["spec"]["finalizers"] = kept;
-        }
     }
 }
 

@@ -27,8 +27,8 @@ pub fn check_columns(spec: &Field, errors: &mut Vec<FieldError>) {
     for columns in shared(spec, "additionalPrinterColumns") {
         columns.items().for_each(|column| check_column(&column, errors));
     }
-    for version in spec.at("versions").items() {
-        check_selectable(&version.at("selectableFields"), errors);
+    for fields in shared(spec, "selectableFields") {
+        check_selectable(&fields, errors);
     }
 }
 
@@ -81,6 +81,11 @@ fn check_selectable(fields: &Field, errors: &mut Vec<FieldError>) {
     let mut seen: Vec<&str> = Vec::new();
     for path in fields.items().map(|field| field.at("jsonPath")) {
         if !path.need(errors) {
+            continue;
+        }
+        if !path.text().starts_with('.') {
+            let word = path.text().split(['.', '/', '[']).next().unwrap_or_default();
+            errors.push(path.invalid(format!("is an invalid path: expected [ or . but got: {word}")));
             continue;
         }
         if path.text() == ".metadata" || path.text().starts_with(".metadata.") {
@@ -152,7 +157,7 @@ mod tests {
     fn selectable_fields_are_few_and_not_in_metadata() {
         let fields =
             json!([{ "jsonPath": ".spec.a" }, { "jsonPath": ".spec.a" }, { "jsonPath": ".metadata.uid" }]);
-        let path = "spec.versions[0].selectableFields";
+        let path = "spec.selectableFields";
         assert_eq!(
             refusals(&CRD, &with(crd(), "/spec/versions/0/selectableFields", fields)),
             [

@@ -8,11 +8,15 @@ use super::super::field::Field;
 use crate::error::FieldError;
 
 /// Refusals use the names that this part had before version 1, as in Kubernetes.
-pub fn check_conversion(conversion: &Field, errors: &mut Vec<FieldError>) {
+pub fn check_conversion(spec: &Field, errors: &mut Vec<FieldError>) {
+    let conversion = spec.at("conversion");
     if !conversion.is_set() {
         return;
     }
     let strategy = conversion.at("strategy");
+    if strategy.text() != "None" && spec.at("preserveUnknownFields").is_true() {
+        errors.push(strategy.invalid("must be None if spec.preserveUnknownFields is true"));
+    }
     strategy.need_one_of(&["None", "Webhook"], errors);
     let webhook = conversion.at("webhook");
     let client = webhook.at("clientConfig").known_as(format!("{}.webhookClientConfig", conversion.path));
@@ -78,13 +82,28 @@ fn check_url(url: &Field, errors: &mut Vec<FieldError>) {
 fn check_service(service: &Field, errors: &mut Vec<FieldError>) {
     service.at("name").need(errors);
     service.at("namespace").need(errors);
-    let port = service.at("port");
-    if !port.int().is_some_and(|number| (1..=65535).contains(&number)) {
-        errors.push(port.invalid("port is not valid: must be between 1 and 65535, inclusive"));
+    let detail = "port is not valid: must be between 1 and 65535, inclusive";
+    service.at("port").in_range(1, 65535, detail, errors);
+    check_path(&service.at("path"), errors);
+}
+
+/// Segments of a path are as plain as names.
+fn check_path(path: &Field, errors: &mut Vec<FieldError>) {
+    if matches!(path.text(), "" | "/") {
+        return;
     }
-    let path = service.at("path");
-    if !path.is_empty() && !path.text().starts_with('/') {
+    if !path.text().starts_with('/') {
         errors.push(path.invalid("must start with a '/'"));
+    }
+    let inner = path.text().get(1..).unwrap_or_default();
+    for (i, step) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
+        if step.is_empty() {
+            errors.push(path.invalid(format!("segment[{i}] may not be empty")));
+            continue;
+        }
+        for complaint in names::dns1123_subdomain(step) {
+            errors.push(path.invalid(format!("segment[{i}]: {complaint}")));
+        }
     }
 }
 

@@ -17,7 +17,9 @@ const APPROVAL: &str = "api-approved.kubernetes.io";
 pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = Field::root(new);
     let spec = root.at("spec");
-    check_name(&root, errors);
+    if old.is_none() {
+        check_name(&root, errors);
+    }
     check_group(&spec.at("group"), errors);
     spec.at("scope").need_one_of(&["Cluster", "Namespaced"], errors);
     check_versions(&spec, errors);
@@ -27,7 +29,7 @@ pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
     check_names(&spec.at("names"), errors);
     check_columns(&spec, errors);
     check_scale(&spec, errors);
-    check_conversion(&spec.at("conversion"), errors);
+    check_conversion(&spec, errors);
     check_names(&root.at("status.acceptedNames"), errors);
     check_stored_versions(&root, errors);
     check_approval(&root, old.map(Field::root).as_ref(), errors);
@@ -79,6 +81,13 @@ fn check_versions(spec: &Field, errors: &mut Vec<FieldError>) {
         unique &= seen.insert(version.at("name").text());
         check_word(&version.at("name"), str::to_string, "", errors);
         check_deprecation(&version, errors);
+    }
+    // The first version was once the only one, in a field of its own, and is still reported there too.
+    if let Some(first) = versions.items().next() {
+        let name = first.at("name").known_as(format!("{}.version", spec.path));
+        if !name.is_empty() {
+            check_word(&name, str::to_string, "", errors);
+        }
     }
     // Whole versions carry their schemas; their names are enough to see what is wrong.
     let listed: Value = versions.items().map(|version| Value::from(version.at("name").text())).collect();
@@ -146,7 +155,11 @@ fn check_word(word: &Field, prepare: fn(&str) -> String, prefix: &str, errors: &
 fn check_stored_versions(root: &Field, errors: &mut Vec<FieldError>) {
     let stored = root.at("status.storedVersions");
     if stored.count() == 0 {
-        errors.push(stored.invalid("must have at least one stored version"));
+        errors.push(FieldError::invalid(
+            stored.path.as_str(),
+            stored.value.clone(),
+            "must have at least one stored version",
+        ));
         return;
     }
     let versions = root.at("spec.versions");

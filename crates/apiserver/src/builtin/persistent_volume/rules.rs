@@ -70,8 +70,7 @@ pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
     }
     check_affinity(&spec, errors);
     check_source(&spec, SOURCES, errors);
-    let at_root = spec.at("hostPath.path").text().trim_end_matches(['/', '.']).is_empty();
-    if spec.at("hostPath").is_set() && at_root && reclaim.text() == "Recycle" {
+    if is_root(spec.at("hostPath.path").text()) && reclaim.text() == "Recycle" {
         errors.push(reclaim.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
     spec.at("storageClassName").follow_if_set(names::dns1123_subdomain, errors);
@@ -131,6 +130,19 @@ pub fn check_access_modes(modes: &Field, why: &str, errors: &mut Vec<FieldError>
     }
 }
 
+/// `/`, `/.`, `/x/..` and so on.
+fn is_root(path: &str) -> bool {
+    let mut depth = 0_usize;
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => depth = depth.saturating_sub(1),
+            _ => depth += 1,
+        }
+    }
+    path.starts_with('/') && depth == 0
+}
+
 fn check_capacity(capacity: &Field, errors: &mut Vec<FieldError>) {
     if capacity.count() == 0 {
         errors.push(capacity.required(""));
@@ -139,6 +151,7 @@ fn check_capacity(capacity: &Field, errors: &mut Vec<FieldError>) {
         errors.push(capacity.not_supported(&["storage"]));
     }
     for (_, size) in capacity.entries() {
+        quantity::check_basic(&size, errors);
         quantity::check_positive(&size, errors);
     }
 }
@@ -146,7 +159,8 @@ fn check_capacity(capacity: &Field, errors: &mut Vec<FieldError>) {
 fn check_affinity(spec: &Field, errors: &mut Vec<FieldError>) {
     let affinity = spec.at("nodeAffinity");
     if !affinity.is_set() {
-        if spec.at("local").is_set() {
+        let first = SOURCES.iter().find(|source| spec.at(source.name).is_set());
+        if first.is_some_and(|source| source.name == "local") {
             errors.push(affinity.required("Local volume requires node affinity"));
         }
         return;
@@ -193,7 +207,7 @@ fn check_update(new: &Field, old: &Field, errors: &mut Vec<FieldError>) {
     let (affinity, stored) = (new.at("nodeAffinity"), old.at("nodeAffinity"));
     if stored.is_set() && !same(affinity.value, stored.value) {
         let detail = format!("{IMMUTABLE}, except for updating from beta label to GA");
-        errors.push(affinity.known_as("nodeAffinity").invalid(detail));
+        errors.push(FieldError::invalid("nodeAffinity", affinity.value.clone(), detail));
     }
     let class = new.at("volumeAttributesClassName");
     if old.at("volumeAttributesClassName").is_set() && !class.is_set() {
@@ -311,6 +325,13 @@ mod tests {
                 "spec.local.path: Invalid value: \"/mnt/../x\": must not contain '..'",
             ]
         );
+    }
+
+    #[test]
+    fn the_whole_host_is_never_recycled() {
+        for (path, root) in [("/", true), ("/./", true), ("/data/..", true), ("/data", false), ("", false)] {
+            assert_eq!(super::is_root(path), root, "{path}");
+        }
     }
 
     #[test]

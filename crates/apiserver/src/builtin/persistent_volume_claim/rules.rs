@@ -17,7 +17,10 @@ const FROZEN: &str = "spec is immutable after creation except resources.requests
 
 pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = Field::root(new);
-    check_spec(&root.at("spec"), errors);
+    // Groups of data sources were not checked at first; what was stored so may stay.
+    let had_group =
+        |old| ["dataSource", "dataSourceRef"].iter().any(|s| is_set(old, &format!("/spec/{s}/apiGroup")));
+    check_spec_with(&root.at("spec"), old.is_some_and(had_group), errors);
     check_status(&root.at("status"), errors);
     if let Some(old) = old {
         check_update(new, old, errors);
@@ -26,6 +29,10 @@ pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
 
 /// The spec of a claim or of a claim template.
 pub fn check_spec(spec: &Field, errors: &mut Vec<FieldError>) {
+    check_spec_with(spec, false, errors);
+}
+
+fn check_spec_with(spec: &Field, any_group: bool, errors: &mut Vec<FieldError>) {
     check_access_modes(&spec.at("accessModes"), "at least 1 access mode is required", errors);
     spec.at("selector").label_selector(errors);
     let size = spec.at("resources.requests.storage").known_as(format!("{}.resources[storage]", spec.path));
@@ -36,11 +43,11 @@ pub fn check_spec(spec: &Field, errors: &mut Vec<FieldError>) {
     }
     spec.at("storageClassName").follow_if_set(names::dns1123_subdomain, errors);
     spec.at("volumeMode").one_of(&VOLUME_MODES, errors);
-    check_data_source(spec, errors);
+    check_data_source(spec, any_group, errors);
     spec.at("volumeAttributesClassName").follow_if_set(names::dns1123_subdomain, errors);
 }
 
-fn check_data_source(spec: &Field, errors: &mut Vec<FieldError>) {
+fn check_data_source(spec: &Field, any_group: bool, errors: &mut Vec<FieldError>) {
     let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
     for object in [&source, &reference].into_iter().filter(|object| object.is_set()) {
         let (kind, group) = (object.at("kind"), object.at("apiGroup"));
@@ -50,7 +57,9 @@ fn check_data_source(spec: &Field, errors: &mut Vec<FieldError>) {
             let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
             errors.push(FieldError::invalid(object.path.as_str(), kind.text(), detail));
         }
-        group.follow_if_set(names::dns1123_subdomain, errors);
+        if !any_group {
+            group.follow_if_set(names::dns1123_subdomain, errors);
+        }
     }
     let elsewhere = reference.at("namespace");
     elsewhere.follow_if_set(names::dns1123_label, errors);
@@ -71,7 +80,8 @@ fn check_data_source(spec: &Field, errors: &mut Vec<FieldError>) {
 
 fn check_status(status: &Field, errors: &mut Vec<FieldError>) {
     for (_, size) in status.at("capacity").entries() {
-        quantity::check(&size, errors);
+        quantity::check_readable(&size, errors);
+        quantity::check_basic(&size, errors);
     }
     for (_, size) in status.at("allocatedResources").entries() {
         quantity::check(&size, errors);

@@ -79,7 +79,7 @@ fn check_ephemeral<'a>(
 
 fn check_unique<'a>(container: &Field<'a>, seen: &mut BTreeSet<&'a str>, errors: &mut Vec<FieldError>) {
     let name = container.at("name");
-    if !name.is_empty() && !seen.insert(name.text()) {
+    if !seen.insert(name.text()) {
         errors.push(name.duplicate());
     }
 }

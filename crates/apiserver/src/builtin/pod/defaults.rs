@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::access::{at, bool_at, each_mut, fill, fill_zero, is_set, list_at, map_mut, str_at};
+use super::super::access::{
+    at, bool_at, each_mut, fill, fill_zero, int_at, is_set, list_at, map_mut, remove, str_at,
+};
 use super::super::{persistent_volume_claim, quantity};
 use super::qos;
 
@@ -33,6 +35,10 @@ fn default_spec(pod: &mut Value) {
     fill_zero(pod, "/spec/restartPolicy", "Always");
     fill(pod, "/spec/securityContext", json!({}));
     fill(pod, "/spec/terminationGracePeriodSeconds", 30);
+    if int_at(pod, "/spec/terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
+        remove(pod, "/spec/terminationGracePeriodSeconds");
+        fill(pod, "/spec/terminationGracePeriodSeconds", 1);
+    }
     fill_zero(pod, "/spec/schedulerName", "default-scheduler");
     fill(pod, "/spec/enableServiceLinks", true);
     if str_at(pod, "/spec/priorityClassName").is_empty() {
@@ -45,14 +51,16 @@ fn default_spec(pod: &mut Value) {
     }
 }
 
-/// The account has an old and a new name; clients may use either and find both.
+/// The account has an old and a new name; clients may use either and find both. The new one wins.
 fn mirror(pod: &mut Value, new: &str, old: &str) {
-    let (new_value, old_value) = (str_at(pod, new).to_string(), str_at(pod, old).to_string());
+    let old_value = str_at(pod, old).to_string();
     if !old_value.is_empty() {
         fill_zero(pod, new, old_value);
     }
-    if !new_value.is_empty() {
-        fill_zero(pod, old, new_value);
+    let value = str_at(pod, new).to_string();
+    if !value.is_empty() {
+        remove(pod, old);
+        fill(pod, old, value);
     }
 }
 
@@ -78,6 +86,7 @@ fn default_container(container: &mut Value) {
     }
     for variable in each_mut(container, "/env") {
         default_field_ref(variable, "/valueFrom");
+        default_resource_ref(variable, "/valueFrom");
         if is_set(variable, "/valueFrom/fileKeyRef") {
             fill(variable, "/valueFrom/fileKeyRef/optional", false);
         }
@@ -87,12 +96,27 @@ fn default_container(container: &mut Value) {
 /// `Always` for an image that may change under its name, `IfNotPresent` otherwise.
 fn pull_policy(image: &str) -> &'static str {
     let (reference, digest) = image.split_once('@').unwrap_or((image, ""));
-    let last = reference.rsplit('/').next().unwrap_or_default();
-    let moving = match last.split_once(':') {
-        Some((_, tag)) => tag == "latest",
-        None => digest.is_empty() && !last.is_empty(),
-    };
-    if moving { "Always" } else { "IfNotPresent" }
+    let (path, last) = reference.rsplit_once('/').unwrap_or(("", reference));
+    let (name, tag) = last.split_once(':').unwrap_or((last, ""));
+    let moving = tag == "latest" || (tag.is_empty() && digest.is_empty());
+    // A name that is none is left for whoever pulls it to complain about.
+    let (host, folders) = path.split_once('/').unwrap_or((path, ""));
+    let is_host = host.contains(['.', ':']) && host.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let valid = is_name(name)
+        && !reference.starts_with('/')
+        && (host.is_empty() || is_host || is_name(host))
+        && (folders.is_empty() || folders.split('/').all(is_name))
+        && reference.len() < 256;
+    if moving && valid { "Always" } else { "IfNotPresent" }
+}
+
+/// Lower-case letters and digits, with single separators between them.
+fn is_name(part: &str) -> bool {
+    let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    part.starts_with(inside)
+        && part.ends_with(inside)
+        && part.chars().all(|c| inside(c) || matches!(c, '.' | '_' | '-'))
+        && !["..", "._", "_.", "___", ".-", "-.", "-_", "_-"].iter().any(|pair| part.contains(pair))
 }
 
 fn default_probe(container: &mut Value, probe: &str) {
@@ -121,6 +145,14 @@ fn default_field_ref(holder: &mut Value, parent: &str) {
     let field = format!("{parent}/fieldRef");
     if is_set(holder, &field) {
         fill_zero(holder, &format!("{field}/apiVersion"), "v1");
+    }
+}
+
+fn default_resource_ref(holder: &mut Value, parent: &str) {
+    let reference = format!("{parent}/resourceFieldRef");
+    if is_set(holder, &reference) {
+        fill(holder, &format!("{reference}/divisor"), "0");
+        quantity::canonical(holder, &format!("{reference}/divisor"));
     }
 }
 
@@ -155,6 +187,7 @@ fn default_volume(volume: &mut Value) {
     }
     for item in each_mut(volume, "/downwardAPI/items") {
         default_field_ref(item, "");
+        default_resource_ref(item, "");
     }
     for source in each_mut(volume, "/projected/sources") {
         if is_set(source, "/serviceAccountToken") {
@@ -162,6 +195,7 @@ fn default_volume(volume: &mut Value) {
         }
         for item in each_mut(source, "/downwardAPI/items") {
             default_field_ref(item, "");
+            default_resource_ref(item, "");
         }
     }
     quantity::canonical(volume, "/emptyDir/sizeLimit");
@@ -191,11 +225,19 @@ fn default_status(pod: &mut Value) {
         let class = qos::class(pod);
         fill_zero(pod, "/status/qosClass", class);
     }
+    default_address(pod);
+}
+
+/// The address has an old form for one and a new one for several; where they differ, the old one wins.
+fn default_address(pod: &mut Value) {
     let ip = str_at(pod, "/status/podIP").to_string();
     let first = list_at(pod, "/status/podIPs").first().map(|p| str_at(p, "/ip").to_string());
     match first {
-        None if !ip.is_empty() => fill_zero(pod, "/status/podIPs", json!([{ "ip": ip }])),
-        Some(first) if !first.is_empty() => fill_zero(pod, "/status/podIP", first),
+        Some(first) if ip.is_empty() && !first.is_empty() => fill_zero(pod, "/status/podIP", first),
+        first if !ip.is_empty() && first.as_ref() != Some(&ip) => {
+            remove(pod, "/status/podIPs");
+            fill(pod, "/status/podIPs", json!([{ "ip": ip }]));
+        }
         _ => {}
     }
 }
@@ -237,6 +279,12 @@ mod tests {
             ("nginx@sha256:0123", "IfNotPresent"),
             ("nginx:latest@sha256:0123", "Always"),
             ("", "IfNotPresent"),
+            ("Nginx", "IfNotPresent"),
+            ("a b", "IfNotPresent"),
+            ("/nginx", "IfNotPresent"),
+            ("../nginx", "IfNotPresent"),
+            ("example.com/team/nginx", "Always"),
+            ("localhost/nginx:latest", "Always"),
         ] {
             assert_eq!(pull_policy(image), policy, "{image}");
         }
@@ -297,10 +345,18 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_grace_period_is_the_shortest_one() {
+        let pod = defaulted(&POD, json!({ "spec": { "terminationGracePeriodSeconds": -5 } }));
+        assert_eq!(pod["spec"]["terminationGracePeriodSeconds"], 1);
+    }
+
+    #[test]
     fn either_form_of_the_address_fills_the_other() {
         let one = defaulted(&POD, json!({ "status": { "podIP": "10.0.0.1" } }));
         assert_eq!(one["status"]["podIPs"], json!([{ "ip": "10.0.0.1" }]));
         let list = defaulted(&POD, json!({ "status": { "podIPs": [{ "ip": "10.0.0.2" }] } }));
         assert_eq!(list["status"]["podIP"], "10.0.0.2");
+        let torn = json!({ "status": { "podIP": "10.0.0.1", "podIPs": [{ "ip": "10.0.0.2" }] } });
+        assert_eq!(defaulted(&POD, torn)["status"]["podIPs"], json!([{ "ip": "10.0.0.1" }]));
     }
 }

@@ -18,6 +18,23 @@ const VARIABLE_FIELDS: [&str; 9] = [
     "status.podIP",
     "status.podIPs",
 ];
+/// All fields that could be meant; not every place takes every one.
+const KNOWN_FIELDS: [&str; 14] = [
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.serviceAccountName",
+    "spec.schedulerName",
+    "status.phase",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -105,14 +122,22 @@ pub fn check_field(reference: &Field, allowed: &[&str], errors: &mut Vec<FieldEr
     }
     let subscript = path.text().strip_suffix("']").and_then(|text| text.split_once("['"));
     match subscript {
+        None if !KNOWN_FIELDS.contains(&path.text()) => {
+            let detail = format!("error converting fieldPath: field label not supported: {}", path.text());
+            errors.push(path.invalid(detail));
+        }
         None => path.one_of(allowed, errors),
         Some(("metadata.annotations" | "metadata.labels", key)) => {
             for complaint in names::annotation_key(key) {
                 errors.push(FieldError::invalid(reference.path.as_str(), key, complaint));
             }
         }
-        Some((other, _)) => {
-            errors.push(FieldError::invalid(reference.path.as_str(), other, "does not support subscript"));
+        Some(_) => {
+            let detail = format!(
+                "error converting fieldPath: field label does not support subscript: {}",
+                path.text()
+            );
+            errors.push(path.invalid(detail));
         }
     }
 }
@@ -165,9 +190,17 @@ mod tests {
                  at a time",
             ]
         );
-        let odd = json!({ "fieldRef": { "fieldPath": "spec.volumes" } });
+        let unknown = json!({ "fieldRef": { "fieldPath": "spec.volumes" } });
+        assert_eq!(
+            with_variable(&json!({ "name": "A", "valueFrom": unknown })),
+            [
+                "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.volumes\": error \
+                 converting fieldPath: field label not supported: spec.volumes"
+            ]
+        );
+        let odd = json!({ "fieldRef": { "fieldPath": "status.phase" } });
         assert!(with_variable(&json!({ "name": "A", "valueFrom": odd }))[0].starts_with(
-            "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \"spec.volumes\": \
+            "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \"status.phase\": \
                  supported values: \"metadata.name\""
         ));
     }

@@ -21,7 +21,7 @@ fn check_mounts(container: &Field, volumes: &Known, errors: &mut Vec<FieldError>
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         name.need(errors);
         if !volumes.contains_key(name.text()) {
-            errors.push(FieldError { value: Some(name.text().into()), ..name.not_found() });
+            errors.push(name.not_found());
         }
         path.need(errors);
         if !seen.insert(path.text()) {
@@ -77,7 +77,7 @@ fn check_devices(container: &Field, volumes: &Known, errors: &mut Vec<FieldError
             errors.push(name.invalid("must be unique"));
         }
         match volumes.get(name.text()) {
-            None => errors.push(FieldError { value: Some(name.text().into()), ..name.not_found() }),
+            None => errors.push(name.not_found()),
             Some(volume)
                 if volume.at("persistentVolumeClaim").is_set() || volume.at("ephemeral").is_set() => {}
             Some(_) => errors.push(name.invalid(

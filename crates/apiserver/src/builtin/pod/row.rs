@@ -10,9 +10,9 @@ use super::super::human::{self, human_duration, parse};
 
 pub fn row(pod: &Value, now: Timestamp) -> Vec<Value> {
     let seen = Summary::of(pod);
-    let mut restarts = seen.restarts.to_string();
-    if seen.restarts != 0
-        && let Some(then) = seen.last_restart
+    let mut restarts = seen.restarts.count.to_string();
+    if seen.restarts.count != 0
+        && let Some(then) = seen.restarts.last
     {
         restarts = format!("{restarts} ({} ago)", human_duration(now.duration_since(then).as_secs()));
     }
@@ -34,8 +34,8 @@ pub fn row(pod: &Value, now: Timestamp) -> Vec<Value> {
 struct Summary {
     ready: usize,
     total: usize,
-    restarts: i64,
-    last_restart: Option<Timestamp>,
+    restarts: Restarts,
+    sidecar_restarts: Restarts,
     reason: String,
 }
 
@@ -50,7 +50,8 @@ impl Summary {
         summary.total = list_at(pod, "/spec/containers").len() + sidecars.len();
         let initializing = summary.add_init_containers(pod, &sidecars);
         if !initializing || condition(pod, "Initialized") == Some(true) {
-            summary.restart_from(pod, &sidecars);
+            // Once the pod is past initialization only restarts of sidecars still matter.
+            summary.restarts = summary.sidecar_restarts;
             summary.add_containers(pod);
         }
         if is_set(pod, "/metadata/deletionTimestamp") {
@@ -67,8 +68,11 @@ impl Summary {
     fn add_init_containers(&mut self, pod: &Value, sidecars: &[&str]) -> bool {
         let count = list_at(pod, "/spec/initContainers").len();
         for (index, status) in list_at(pod, "/status/initContainerStatuses").iter().enumerate() {
-            self.add_restarts(status);
+            self.restarts.add(status);
             let sidecar = sidecars.contains(&container_name(status));
+            if sidecar {
+                self.sidecar_restarts.add(status);
+            }
             let terminated = at(status, "/state/terminated");
             if !terminated.is_null() && int_at(terminated, "/exitCode").unwrap_or_default() == 0 {
                 continue;
@@ -90,22 +94,11 @@ impl Summary {
         false
     }
 
-    /// Once the pod is past initialization only restarts of sidecars still matter.
-    fn restart_from(&mut self, pod: &Value, sidecars: &[&str]) {
-        self.restarts = 0;
-        self.last_restart = None;
-        for status in list_at(pod, "/status/initContainerStatuses") {
-            if sidecars.contains(&container_name(status)) {
-                self.add_restarts(status);
-            }
-        }
-    }
-
     fn add_containers(&mut self, pod: &Value) {
         let mut running = false;
         let mut failure = None;
         for status in list_at(pod, "/status/containerStatuses").iter().rev() {
-            self.add_restarts(status);
+            self.restarts.add(status);
             let waiting = str_at(status, "/state/waiting/reason");
             let terminated = at(status, "/state/terminated");
             if !waiting.is_empty() {
@@ -129,11 +122,19 @@ impl Summary {
             };
         }
     }
+}
 
-    fn add_restarts(&mut self, status: &Value) {
-        self.restarts = self.restarts.saturating_add(int_at(status, "/restartCount").unwrap_or_default());
-        let ended = parse(at(status, "/lastState/terminated/finishedAt"));
-        self.last_restart = self.last_restart.max(ended);
+/// How often containers were restarted, and when last.
+#[derive(Default, Clone, Copy)]
+struct Restarts {
+    count: i64,
+    last: Option<Timestamp>,
+}
+
+impl Restarts {
+    fn add(&mut self, status: &Value) {
+        self.count = self.count.saturating_add(int_at(status, "/restartCount").unwrap_or_default());
+        self.last = self.last.max(parse(at(status, "/lastState/terminated/finishedAt")));
     }
 }
 

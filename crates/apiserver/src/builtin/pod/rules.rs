@@ -43,7 +43,10 @@ fn check_spec(pod: &Field, errors: &mut Vec<FieldError>) {
         deadline.within(1, i64::from(i32::MAX), errors);
     }
     spec.at("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
-    spec.at("os.name").one_of(&["linux", "windows"], errors);
+    let os = spec.at("os");
+    if os.is_set() && os.at("name").need(errors) {
+        os.at("name").known_as(os.path.as_str()).one_of(&["linux", "windows"], errors);
+    }
 }
 
 fn check_create(spec: &Field, errors: &mut Vec<FieldError>) {
@@ -153,9 +156,37 @@ fn check_dns(spec: &Field, errors: &mut Vec<FieldError>) {
     if searches.count() > 32 {
         errors.push(searches.invalid("must not have more than 32 search paths"));
     }
+    for search in searches.items().filter(|search| search.text() != ".") {
+        search.follow(search_domain, errors);
+    }
     for option in config.at("options").items().filter(|option| option.at("name").is_empty()) {
         errors.push(option.required("must not be empty"));
     }
+}
+
+/// A domain whose parts may have underscores, as some resolvers want them.
+fn search_domain(text: &str) -> Vec<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let outside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        part.starts_with(outside)
+            && part.ends_with(outside)
+            && part.chars().all(|c| outside(c) || matches!(c, '-' | '_'))
+    };
+    let mut complaints = Vec::new();
+    if text.len() > names::DNS_SUBDOMAIN_MAX {
+        complaints.push(format!("must be no more than {} characters", names::DNS_SUBDOMAIN_MAX));
+    }
+    if !text.split('.').all(part) {
+        complaints.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and \
+             must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+                .into(),
+        );
+    }
+    complaints
 }
 
 #[cfg(test)]

@@ -69,10 +69,7 @@ fn check_tolerations(tolerations: &Field, errors: &mut Vec<FieldError>) {
 }
 
 fn check_weight(term: &Field, errors: &mut Vec<FieldError>) {
-    let weight = term.at("weight");
-    if !weight.int().is_some_and(|weight| (1..=100).contains(&weight)) {
-        errors.push(weight.invalid("must be in the range 1-100"));
-    }
+    term.at("weight").in_range(1, 100, "must be in the range 1-100", errors);
 }
 
 fn check_pod_term(term: &Field, errors: &mut Vec<FieldError>) {
@@ -104,13 +101,14 @@ fn check_spread(constraints: &Field, errors: &mut Vec<FieldError>) {
     for (i, constraint) in all.iter().enumerate() {
         let (skew, key, otherwise) =
             (constraint.at("maxSkew"), constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
-        if skew.int().unwrap_or_default() <= 0 {
-            errors.push(skew.invalid("must be greater than zero"));
-        }
+        skew.in_range(1, i64::MAX, "must be greater than zero", errors);
         if key.is_empty() {
             errors.push(key.required("can not be empty"));
         }
-        otherwise.need_one_of(&["DoNotSchedule", "ScheduleAnyway"], errors);
+        let choices = ["DoNotSchedule", "ScheduleAnyway"];
+        if !choices.contains(&otherwise.text()) {
+            errors.push(FieldError::not_supported(otherwise.path.as_str(), otherwise.text(), &choices));
+        }
         let same = |other: &Field| {
             other.at("topologyKey").text() == key.text()
                 && other.at("whenUnsatisfiable").text() == otherwise.text()

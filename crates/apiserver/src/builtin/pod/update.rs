@@ -53,7 +53,8 @@ fn check_deadline(spec: &Field, stored: &Field, errors: &mut Vec<FieldError>) ->
             false
         }
         (None, Some(_)) => {
-            errors.push(field.invalid("must not update from a positive integer to nil value"));
+            let detail = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(field.path.as_str(), Value::Null, detail));
             true
         }
         _ => true,

@@ -69,6 +69,7 @@ pub fn check<'a>(pod: &Field<'a>, errors: &mut Vec<FieldError>) -> Known<'a> {
         if known.contains_key(name.text()) {
             refused.push(name.duplicate());
         }
+        check_own_claim(pod, &volume, &mut refused);
         let claim = volume.at("persistentVolumeClaim.claimName");
         if refused.is_empty() {
             known.insert(name.text(), volume);
@@ -79,6 +80,18 @@ pub fn check<'a>(pod: &Field<'a>, errors: &mut Vec<FieldError>) -> Known<'a> {
         }
     }
     known
+}
+
+/// The claim for an ephemeral volume is called after pod and volume.
+fn check_own_claim(pod: &Field, volume: &Field, errors: &mut Vec<FieldError>) {
+    let (pod, name) = (pod.at("metadata.name"), volume.at("name"));
+    if !volume.at("ephemeral").is_set() || pod.is_empty() || name.is_empty() {
+        return;
+    }
+    let claim = format!("{}-{}", pod.text(), name.text());
+    for complaint in names::dns1123_subdomain(&claim) {
+        errors.push(name.invalid(format!("PVC name {claim:?}: {complaint}")));
+    }
 }
 
 /// The claims that will be made for ephemeral volumes of this pod.
@@ -156,6 +169,7 @@ fn check_downward(source: &Field, errors: &mut Vec<FieldError>) {
 
 fn check_projected(source: &Field, errors: &mut Vec<FieldError>) {
     check_mode(&source.at("defaultMode"), errors);
+    check_distinct_files(source, errors);
     for part in source.at("sources").items() {
         for kind in ["secret", "configMap"] {
             let part = part.at(kind);
@@ -175,6 +189,23 @@ fn check_projected(source: &Field, errors: &mut Vec<FieldError>) {
             part.value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).count();
         if given > 1 {
             errors.push(part.forbidden("may not specify more than 1 volume type"));
+        }
+    }
+}
+
+/// Two sources cannot give the same file.
+fn check_distinct_files(source: &Field, errors: &mut Vec<FieldError>) {
+    let mut seen = BTreeSet::new();
+    for part in source.at("sources").items() {
+        for kind in ["secret", "configMap", "downwardAPI"] {
+            let part = part.at(kind);
+            for path in part.at("items").items().map(|item| item.at("path")) {
+                if !path.is_empty() && !seen.insert(path.text()) {
+                    let named = if kind == "downwardAPI" { path } else { part.at("name") };
+                    let detail = "conflicting duplicate paths";
+                    errors.push(FieldError::invalid(source.path.as_str(), named.text(), detail));
+                }
+            }
         }
     }
 }

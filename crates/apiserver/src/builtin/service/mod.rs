@@ -74,7 +74,7 @@ fn default(service: &mut Value) {
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") || (kind == "ClusterIP" && external) {
         fill_zero(service, "/spec/externalTrafficPolicy", "Cluster");
     }
-    if kind != "ExternalName" {
+    if matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
         fill(service, "/spec/internalTrafficPolicy", "Cluster");
     }
     if kind == "LoadBalancer" {
@@ -92,8 +92,52 @@ fn default(service: &mut Value) {
     fill(service, "/status/loadBalancer", json!({}));
 }
 
-/// A service keeps the address it has when an update does not mention it.
+/// A service keeps the address it has when an update does not mention it, and loses what its new type cannot have.
 fn carry(new: &mut Value, old: &Value, _now: Timestamp) {
+    drop_what_the_type_lost(new, old);
+    keep_address(new, old);
+}
+
+/// Clears fields that no longer make sense, but only where the update left them as they were: a value that the
+/// client set on purpose is refused later.
+fn drop_what_the_type_lost(new: &mut Value, old: &Value) {
+    let is = |service: &Value, kinds: &[&str]| kinds.contains(&str_at(service, "/spec/type"));
+    let lost = |kinds: &[&str], new: &Value| is(old, kinds) && !is(new, kinds);
+    let mut gone = Vec::new();
+    if lost(&["ClusterIP", "NodePort", "LoadBalancer"], new) && is(new, &["ExternalName"]) {
+        gone.extend(["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"]);
+    }
+    if lost(&["LoadBalancer"], new) {
+        gone.extend([
+            "/spec/loadBalancerClass",
+            "/spec/allocateLoadBalancerNodePorts",
+            "/spec/healthCheckNodePort",
+        ]);
+    }
+    if lost(&["NodePort", "LoadBalancer"], new) {
+        if is_zero(at(new, "/spec/externalIPs")) {
+            gone.push("/spec/externalTrafficPolicy");
+        }
+        let had: Vec<Option<i64>> =
+            list_at(old, "/spec/ports").iter().map(|p| int_at(p, "/nodePort")).collect();
+        for port in each_mut(new, "/spec/ports") {
+            if had.contains(&int_at(port, "/nodePort")) {
+                remove(port, "/nodePort");
+            }
+        }
+    }
+    for pointer in gone {
+        if at(new, pointer) == at(old, pointer) {
+            remove(new, pointer);
+        }
+    }
+    if !is(new, &["LoadBalancer"]) {
+        remove(new, "/status/loadBalancer");
+        fill(new, "/status/loadBalancer", json!({}));
+    }
+}
+
+fn keep_address(new: &mut Value, old: &Value) {
     let external_name = |service: &Value| str_at(service, "/spec/type") == "ExternalName";
     let mentioned = !str_at(new, "/spec/clusterIP").is_empty() || !is_zero(at(new, "/spec/clusterIPs"));
     if mentioned || external_name(new) || external_name(old) {
@@ -213,6 +257,21 @@ mod tests {
         (SERVICE.carry)(&mut new, &old, now());
         assert_eq!(new["spec"]["clusterIP"], "10.96.0.7");
         assert_eq!(new["spec"]["clusterIPs"], json!(["10.96.0.7"]));
+    }
+
+    #[test]
+    fn a_service_that_is_no_longer_balanced_forgets_its_balancer() {
+        let spec = json!({ "type": "LoadBalancer", "loadBalancerClass": "x.io/y", "ports": [{ "port": 80, "nodePort": 30080 }] });
+        let mut old = defaulted(&SERVICE, json!({ "metadata": stored("web"), "spec": spec }));
+        old["status"]["loadBalancer"]["ingress"] = json!([{ "ip": "192.0.2.7" }]);
+        let mut new = defaulted(&SERVICE, with(old.clone(), "/spec/type", json!("ClusterIP")));
+        (SERVICE.carry)(&mut new, &old, now());
+        let left = json!({
+            "type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+            "ports": [{ "port": 80, "targetPort": 80, "protocol": "TCP" }],
+        });
+        assert_eq!(new["spec"], left);
+        assert_eq!(new["status"], json!({ "loadBalancer": {} }));
     }
 
     #[test]

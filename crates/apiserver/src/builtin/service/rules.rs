@@ -27,7 +27,7 @@ pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
     if kind != "ExternalName" {
         check_cluster_ips(&spec, errors);
     }
-    spec.at("externalIPs").items().for_each(|ip| ip.follow(address::endpoint, errors));
+    spec.at("externalIPs").items().for_each(|ip| ip.follow(external_ip, errors));
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     spec.at("type").need_one_of(&types, errors);
     check_balancer(&spec, errors);
@@ -35,6 +35,12 @@ pub fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
     if let Some(old) = old {
         check_update(&spec, &Field::root(old).at("spec"), errors);
     }
+}
+
+/// An address that is none needs no second complaint.
+fn external_ip(text: &str) -> Vec<String> {
+    let complaints = address::ip(text);
+    if complaints.is_empty() { address::endpoint(text) } else { complaints }
 }
 
 fn is_headless(spec: &Field) -> bool {
@@ -116,9 +122,9 @@ fn check_affinity(spec: &Field, errors: &mut Vec<FieldError>) {
     }
     if !timeout.is_set() {
         errors.push(timeout.required("when session affinity type is ClientIP"));
-    } else if !timeout.int().is_some_and(|seconds| (1..=MAX_STICKY_SECONDS).contains(&seconds)) {
+    } else {
         let detail = format!("must be greater than 0 and less than {MAX_STICKY_SECONDS}");
-        errors.push(timeout.invalid(detail));
+        timeout.in_range(1, MAX_STICKY_SECONDS, &detail, errors);
     }
 }
 
@@ -206,7 +212,7 @@ fn check_update(new: &Field, old: &Field, errors: &mut Vec<FieldError>) {
     let balanced = |spec: &Field| spec.at("type").text() == "LoadBalancer";
     let (class, old_class) = (new.at("loadBalancerClass"), old.at("loadBalancerClass"));
     if balanced(new) && balanced(old) && class.value != old_class.value {
-        errors.push(class.invalid("may not change once set"));
+        errors.push(FieldError::invalid(class.path, class.value.clone(), "may not change once set"));
     }
     if external_name(new) || external_name(old) || (is_headless(new) && is_headless(old)) {
         return;

@@ -111,11 +111,15 @@ fn merge_field(
             doc.remove(name);
         }
         (Some(Value::Object(doc)), Value::Object(patch)) => merge_object(below, doc, patch)?,
-        (Some(Value::Array(items)), Value::Array(added)) => {
-            let order_key = format!("{SET_ORDER}/{name}");
-            match patch.get(&order_key) {
-                None => list::merge_list(below, items, added)?,
-                Some(order) => order::merge_in_order(below, items, added, list_of(order, &order_key)?)?,
+        (standing, Value::Array(added)) => {
+            let key = format!("{SET_ORDER}/{name}");
+            let order = patch.get(&key).map(|order| list_of(order, &key)).transpose()?;
+            match standing {
+                Some(Value::Array(items)) => order::merge_in_order(below, items, added, order)?,
+                _ => {
+                    let items = order::new_in_order(below, added, order)?;
+                    doc.insert(name.to_owned(), Value::Array(items));
+                }
             }
         }
         (_, value) => match clean(value) {

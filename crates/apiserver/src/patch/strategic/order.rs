@@ -7,22 +7,37 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::list::{merge_list, no_merge_key};
-use super::{PATCH, malformed};
+use super::{PATCH, clean_items, malformed};
 use crate::fields::Ordered;
 use crate::patch::PatchError;
 use crate::schema::Schema;
 
-/// Merges `patch` into `items` and puts them in the order that `$setElementOrder` gives.
+/// Merges `patch` into `items` and puts them in the order that `$setElementOrder` gives, if there is one.
 pub(super) fn merge_in_order(
     schema: &Schema,
     items: &mut Vec<Value>,
     patch: &[Value],
-    order: &[Value],
+    order: Option<&[Value]>,
 ) -> Result<(), PatchError> {
-    let before = items.clone();
+    let Some(order) = order else { return merge_list(schema, items, patch) };
     check_order(patch, order, schema.patch.merge_key.as_deref())?;
+    let before = items.clone();
     merge_list(schema, items, patch)?;
     set_order(schema, items, &before, order)
+}
+
+/// The items of a list that was not there before, in the order that `$setElementOrder` gives.
+pub(super) fn new_in_order(
+    schema: &Schema,
+    patch: &[Value],
+    order: Option<&[Value]>,
+) -> Result<Vec<Value>, PatchError> {
+    let mut items = clean_items(patch);
+    if let Some(order) = order {
+        check_order(patch, order, schema.patch.merge_key.as_deref())?;
+        set_order(schema, &mut items, &[], order)?;
+    }
+    Ok(items)
 }
 
 /// Puts `items` in `order`; those it does not list stay where they stood `before`, or where they stand.

@@ -245,6 +245,7 @@ fn a_patch_must_agree_with_its_order_directive() {
         json!({"$setElementOrder/list": [{"name": 1}], "list": [{"name": 2}]}),
         "doesn't match",
     );
+    refused(json!({}), json!({"$setElementOrder/ints": [1], "ints": [1, 1]}), "doesn't match");
     refused(json!({"ints": [1]}), json!({"$setElementOrder/ints": 3}), "must be a list");
 }
 

@@ -64,7 +64,7 @@ fn check_expression<'a>(
     optional_old: bool,
 ) -> Result<Type<'a>, String> {
     let expr = parse(source)?;
-    let this = Type::of(schema, root).unwrap_or(Type::Dyn);
+    let this = Type::of(schema, root).ok_or("the schema here has no types that rules could be about")?;
     let old = if optional_old { Type::Dyn } else { this.clone() };
     let mut checker = Checker { scope: vec![("self".into(), this), ("oldSelf".into(), old)], depth: 0 };
     let kind = checker.infer(&expr)?;

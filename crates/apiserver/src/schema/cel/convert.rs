@@ -31,6 +31,8 @@ pub fn to_cel(schema: &Schema, value: &Value, root: bool) -> Cel {
             let mut map = HashMap::with_capacity(object.len());
             for (name, child) in object {
                 let (key, field) = match (schema.properties.get(&**name), &schema.additional) {
+                    // To a rule, a field that is null is not there.
+                    (Some(_), _) if child.is_null() => continue,
                     (Some(field), _) => (escape(name), field),
                     (None, Some(values)) => (Some(name.clone()), values),
                     (None, None) => continue,

@@ -51,7 +51,7 @@ impl<'a> Type<'a> {
     pub fn field(&self, name: &str) -> Result<Self, String> {
         let undefined = || format!("undefined field '{name}'");
         match self {
-            Self::Dyn | Self::Special => Ok(Self::Dyn),
+            Self::Dyn => Ok(Self::Dyn),
             Self::Map(values) => Ok((**values).clone()),
             Self::Names => match name {
                 "name" | "generateName" => Ok(Self::String),
@@ -64,7 +64,7 @@ impl<'a> Type<'a> {
                 .find(|(field, _)| escape(field).as_deref() == Some(name))
                 .and_then(|(_, field)| Self::of(field, field.embedded_resource))
                 .ok_or_else(undefined),
-            Self::Bool | Self::Int | Self::Double | Self::String | Self::List(_) => {
+            Self::Bool | Self::Int | Self::Double | Self::String | Self::Special | Self::List(_) => {
                 Err(format!("type '{}' does not support field selection", self.name()))
             }
         }
@@ -87,7 +87,8 @@ impl<'a> Type<'a> {
             Self::List(_) => "list",
             Self::Map(_) => "map",
             Self::Object(..) | Self::Names => "object",
-            Self::Dyn | Self::Special => "dyn",
+            Self::Special => "scalar",
+            Self::Dyn => "dyn",
         }
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::super::Schema;
 use super::super::path::Path;
-use super::super::validate::{OldItems, type_name};
+use super::super::update::{OldItems, unchanged as is_unchanged};
+use super::super::validate::type_name;
 use super::convert::to_cel;
 use super::run::{Failure, Variables, evaluate};
 use super::{CelRule, budget};
@@ -53,7 +54,9 @@ impl Walk {
         if new.is_null() || !node.schema.has_cel || self.left == 0 {
             return;
         }
-        let unchanged = unchanged || old == Some(new);
+        // The object as a whole is never excused, only parts of it.
+        let part = !self.path.as_str().is_empty();
+        let unchanged = unchanged || (part && old.is_some_and(|old| is_unchanged(node.schema, new, old)));
         if let Some(rules) = &node.schema.rules {
             self.rules(&rules.cel, node, new, old, unchanged);
         }

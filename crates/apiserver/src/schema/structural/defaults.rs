@@ -2,11 +2,14 @@
 //!
 //! Owns that check. Must never be run on a schema that is not structural.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Node;
 use crate::error::FieldError;
-use crate::schema::{from_crd, unknown_fields, validate};
+use crate::schema::parse::part;
+use crate::schema::path::NO_FIELD;
+use crate::schema::validate::constraints;
+use crate::schema::{cel, invariants, unknown_fields};
 
 pub fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -16,8 +19,7 @@ pub fn check(schema: &Value, path: &str) -> Vec<FieldError> {
 
 fn walk(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
     let Some(node) = Node::of(schema) else { return };
-    // The defaults of apiVersion, kind and metadata are refused altogether.
-    if let Some(default) = node.json("default").filter(|_| !root) {
+    if let Some(default) = node.json("default") {
         one(schema, default, &format!("{path}.default"), errors);
     }
     if let Some(items) = node.json("items") {
@@ -25,25 +27,29 @@ fn walk(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
     }
     let properties = node.json("properties").and_then(Value::as_object);
     for (name, field) in properties.into_iter().flatten() {
+        // Their defaults are refused altogether.
         if !(root && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")) {
             walk(field, &format!("{path}.properties[{name}]"), false, errors);
         }
     }
 }
 
-/// The default is put where the schema expects values: into an object with this one field.
 fn one(schema: &Value, default: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    const FIELD: &str = "default";
-    let Ok(around) = from_crd(&json!({"type": "object", "properties": {FIELD: schema}})) else { return };
-    let object = json!({FIELD: default});
-    if !unknown_fields(&around, &object).is_empty() {
+    let Ok(schema) = part(schema) else { return };
+    if !unknown_fields(&schema, default).is_empty() {
         errors.push(FieldError::invalid(path, default.clone(), "must not have unknown fields"));
     }
-    let place = |text: String| match text.strip_prefix(FIELD) {
-        Some(below) => format!("{path}{below}"),
-        None => text,
-    };
-    for error in validate(&around, &object, None) {
-        errors.push(FieldError { path: place(error.path), detail: place(error.detail), ..error });
+    let mut found = constraints(&schema, default, None);
+    if found.is_empty() {
+        found = invariants::embedded(&schema, default);
+        found.extend(cel::validate(&schema, default, None));
+    }
+    if found.is_empty() {
+        // Rules about changes must let the default stay what it is.
+        found = cel::validate(&schema, default, Some(default));
+    }
+    for error in found {
+        let at = if error.path == NO_FIELD { path.to_string() } else { format!("{path}.{}", error.path) };
+        errors.push(FieldError { path: at, ..error });
     }
 }

@@ -241,8 +241,15 @@ mod tests {
                 "schema.properties[spec].anyOf[0].properties[b].default: Forbidden: must be undefined to be structural",
                 "schema.properties[spec].anyOf[0].properties[b].description: Forbidden: must be empty to be structural",
                 "schema.properties[spec].anyOf[0].type: Forbidden: must be empty to be structural",
-                "schema.properties[spec].properties[b]: Required value: because it is defined in schema.properties[spec].anyOf[0].properties[b]",
             ]
+        );
+        assert_eq!(
+            texts(&json!({"type": "object", "allOf": [{"properties": {"spec": {"minProperties": 1}}}]}))
+                .last()
+                .map(String::as_str),
+            Some(
+                "schema.properties[spec]: Required value: because it is defined in schema.allOf[0].properties[spec]"
+            )
         );
     }
 
@@ -304,8 +311,8 @@ mod tests {
                 "r": {"type": "string", "default": "bad", "x-kubernetes-validations": [{"rule": "self != 'bad'", "message": "not bad"}]},
             }}))),
             [
-                "schema.properties[spec].properties[m].default: Invalid value: 4: schema.properties[spec].properties[m].default in body should be less than or equal to 3",
-                "schema.properties[spec].properties[n].default: Invalid value: \"string\": schema.properties[spec].properties[n].default in body must be of type integer: \"string\"",
+                "schema.properties[spec].properties[m].default: Invalid value: 4:  in body should be less than or equal to 3",
+                "schema.properties[spec].properties[n].default: Invalid value: \"string\":  in body must be of type integer: \"string\"",
                 "schema.properties[spec].properties[o].default: Invalid value: {\"a\":1,\"b\":2}: must not have unknown fields",
                 "schema.properties[spec].properties[r].default: Invalid value: \"bad\": not bad",
             ]

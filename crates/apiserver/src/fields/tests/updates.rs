@@ -1,17 +1,11 @@
 //! Who owns what after creates, updates and patches.
 
-#![expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
-
 use jiff::Timestamp;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::typed::testing::schema;
-use super::{Set, WriteContext, reset_all_but, track_update};
-
-fn at(manager: &'static str, second: i64) -> WriteContext<'static> {
-    WriteContext { manager, api_version: "v1", subresource: "", now: Timestamp::from_second(second).unwrap() }
-}
+use super::super::typed::testing::schema;
+use super::super::{Set, WriteContext, reset_all_but, track_update};
+use super::{at, web};
 
 /// The object as it is stored after `manager` wrote `new` over `live`.
 fn written(live: Option<&Value>, new: Value, ctx: &WriteContext<'_>) -> Value {
@@ -34,10 +28,6 @@ fn managers(object: &Value) -> Vec<(&str, &str)> {
 fn fields<'v>(object: &'v Value, manager: &str) -> &'v Value {
     let list = object["metadata"]["managedFields"].as_array().unwrap();
     &list.iter().find(|e| e["manager"] == manager).unwrap()["fieldsV1"]
-}
-
-fn web(spec: Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "Web", "metadata": {"name": "web", "uid": "1"}, "spec": spec})
 }
 
 #[test]
@@ -253,106 +243,4 @@ fn a_field_that_became_atomic_is_owned_as_a_whole() {
     }]);
     let after = written(Some(&live), web(json!({"selector": {"a": "1"}, "replicas": 2})), &at("b", 2));
     assert_eq!(fields(&after, "a"), &json!({"f:spec": {"f:selector": {}}}));
-}
-
-pub(super) fn spec() -> impl Strategy<Value = Value> {
-    let name = || prop::sample::select(vec!["a", "b", "c"]);
-    let container = (prop::option::of(0..3i32), prop::option::of(prop::collection::vec(0..3i32, 0..3)));
-    let containers = prop::collection::btree_map(name(), container, 0..4).prop_map(|items| {
-        let item = |(name, (image, args)): (&str, (Option<i32>, Option<Vec<i32>>))| {
-            let mut item = json!({"name": name});
-            if let Some(image) = image {
-                item["image"] = json!(image.to_string());
-            }
-            if let Some(args) = args {
-                item["args"] = json!(args);
-            }
-            item
-        };
-        items.into_iter().map(item).collect::<Value>()
-    });
-    let text_map = || prop::collection::btree_map(name(), 0..3i32, 0..3).prop_map(|m| json!(m));
-    let free = prop_oneof![
-        text_map(),
-        (name(), text_map()).prop_map(|(k, v)| json!({k: v})),
-        Just(json!({"a": [1]}))
-    ];
-    (
-        prop::option::of(0..3i32),
-        prop::option::of(containers),
-        prop::option::of(text_map()),
-        prop::option::of(free),
-    )
-        .prop_map(|(replicas, containers, selector, free)| {
-            let mut spec = json!({});
-            let parts = [
-                ("replicas", replicas.map(Value::from)),
-                ("containers", containers),
-                ("selector", selector),
-                ("free", free),
-            ];
-            for (name, part) in parts {
-                if let Some(part) = part {
-                    spec[name] = part;
-                }
-            }
-            spec
-        })
-}
-
-/// A web with labels and finalizers, of which any part may be missing.
-pub(super) fn anything() -> impl Strategy<Value = Value> {
-    let name = || prop::sample::select(vec!["a", "b", "c"]);
-    let labels = prop::option::of(prop::collection::btree_map(name(), name(), 0..3));
-    let finalizers = prop::option::of(prop::collection::btree_set(name(), 0..3));
-    (spec(), labels, finalizers).prop_map(|(spec, labels, finalizers)| {
-        let mut object = web(spec);
-        if let Some(labels) = labels {
-            object["metadata"]["labels"] = json!(labels);
-        }
-        if let Some(finalizers) = finalizers {
-            object["metadata"]["finalizers"] = json!(finalizers);
-        }
-        object
-    })
-}
-
-fn owned(object: &Value) -> Vec<(String, Set)> {
-    let list = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    let set = |e: &Value| Set::from_fields_v1(&e["fieldsV1"]).unwrap();
-    list.iter().map(|e| (e["manager"].as_str().unwrap().to_owned(), set(e))).collect()
-}
-
-proptest! {
-    #[test]
-    fn updaters_share_out_an_object_without_overlap_and_without_rest(
-        versions in prop::collection::vec((anything(), prop::sample::select(vec!["a", "b", "c"])), 1..6),
-    ) {
-        let mut live: Option<Value> = None;
-        for (second, (new, manager)) in versions.into_iter().enumerate() {
-            let before = live.clone();
-            let after = written(live.as_ref(), new.clone(), &at(manager, second as i64));
-            let owned = owned(&after);
-            let mut all = Set::new();
-            for (_, set) in &owned {
-                prop_assert!(all.intersection(set).is_empty(), "two owners of {:?}", all.intersection(set).paths());
-                all.absorb(set.clone());
-            }
-            // Everything that is there has an owner, and nothing that is not there has one.
-            let mut there = super::typed::stored_field_set(&schema(), &new).unwrap();
-            there.subtract(&super::managed::SYSTEM_FIELDS);
-            prop_assert!(there.is_subset(&all), "unowned: {:?}", there.difference(&all).paths());
-            let every = super::typed::every_path(&schema(), &new).unwrap();
-            prop_assert!(all.is_subset(&every));
-            // What changed is the writer's.
-            if let Some(before) = before {
-                let mut changed = super::typed::compare(&schema(), &before, &after).unwrap();
-                changed.exclude(&super::managed::SYSTEM_FIELDS, false);
-                let mine = owned.iter().find(|(name, _)| name == manager).map(|(_, set)| set.clone()).unwrap_or_default();
-                prop_assert!(changed.added.is_subset(&mine) && changed.modified.is_subset(&mine));
-                prop_assert!(all.intersection(&changed.removed).is_empty());
-            }
-            live = Some(after);
-        }
-    }
 }

@@ -244,7 +244,7 @@ pub(crate) fn internal_call(resource: &Arc<Resource>, namespace: &str, name: &st
 
 /// Gone, or replaced by another object of the same name: either way there is nothing left to do.
 fn is_gone(error: &ApiError) -> bool {
-    error.code == ::http::StatusCode::NOT_FOUND || error.message.contains("Precondition failed")
+    error.code == ::http::StatusCode::NOT_FOUND || error.message.contains("in the precondition")
 }
 
 fn mentions(json: &[u8], word: &[u8]) -> bool {

@@ -13,13 +13,7 @@ use crate::schema;
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Fills the status that the server keeps: names, versions that were ever stored, conditions.
-pub(super) fn prepare(api: &Api, crd: &mut Value, old: Option<&Value>, now: Timestamp) {
-    if old.is_none() {
-        let mut finalizers: Vec<String> = meta::finalizers(crd).into_iter().map(str::to_string).collect();
-        finalizers.push(CLEANUP.into());
-        let finalizers: Vec<&str> = finalizers.iter().map(String::as_str).collect();
-        meta::set_finalizers(crd, &finalizers);
-    }
+pub(super) fn prepare(api: &Api, crd: &mut Value, now: Timestamp) {
     if meta::is_deleting(crd) {
         return;
     }

@@ -70,7 +70,7 @@ impl Api {
     ) -> Result<Value> {
         let now = Timestamp::now();
         meta::prepare_create(&mut object, &call.namespace, resource.namespaced, now);
-        if resource.has_generation {
+        if resource.has_generation && resource.counts_from_one() {
             object["metadata"]["generation"] = 1.into();
         }
         shape::default(resource, &mut object);

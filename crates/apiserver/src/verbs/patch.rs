@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::create::Ownership;
 use super::{Answer, Api, Call, Sent, shape};
 use crate::error::{ApiError, FieldError, Result, Subject};
-use crate::meta;
 use crate::patch::{self, PatchError};
 
 impl Api {
@@ -86,24 +85,16 @@ pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Resul
     if !object.is_object() || !object["metadata"].is_object() {
         return Err(unfit(&text, "it leaves no object with metadata"));
     }
-    let name = meta::name(object);
-    if name != call.name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
-        )));
-    }
-    shape::identify(call, object).and_then(|()| shape::tidy(call, object, Vec::new())).map_err(|error| {
-        unfit(
-            &text,
-            error
-                .message
-                .split_once("cannot be handled as a ")
-                .map_or(error.message.as_str(), |(_, rest)| {
-                    rest.split_once(": ").map_or(rest, |(_, why)| why)
-                }),
-        )
-    })
+    shape::place(call, object)?;
+    shape::check_kind(call, object)
+        .and_then(|()| shape::tidy(call, object, Vec::new()))
+        .map_err(|error| unfit(&text, why(&error.message)))
+}
+
+/// The last part of "X in version Y cannot be handled as a X: why".
+fn why(message: &str) -> &str {
+    let rest = message.split_once(" cannot be handled as a ").map_or(message, |(_, rest)| rest);
+    if rest.len() == message.len() { message } else { rest.split_once(": ").map_or(rest, |(_, why)| why) }
 }
 
 fn patch_text(sent: &Sent) -> String {

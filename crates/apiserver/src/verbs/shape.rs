@@ -99,7 +99,13 @@ pub fn tidy(call: &mut Call, value: &mut Value, duplicates: Vec<String>) -> Resu
 }
 
 /// Checks that the body is what the URL says, and completes what it leaves out.
-pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
+fn identify(call: &Call, value: &mut Value) -> Result<()> {
+    check_kind(call, value)?;
+    place(call, value)
+}
+
+/// The object is of the kind and version that the URL names.
+pub fn check_kind(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let expected = resource.api_version();
     match value["apiVersion"].as_str().unwrap_or_default() {
@@ -126,10 +132,11 @@ pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
     if !value["metadata"].is_null() && !value["metadata"].is_object() {
         return Err(ApiError::bad_request("metadata is not an object"));
     }
-    place(call, value)
+    Ok(())
 }
 
-fn place(call: &Call, value: &mut Value) -> Result<()> {
+/// The object has the name and namespace that the URL names.
+pub fn place(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let namespace = meta::text(value, "namespace").to_string();
     if resource.namespaced {

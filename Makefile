@@ -58,7 +58,7 @@ lint: ## Check formatting, warnings, documentation links and shell scripts
 .PHONY: fuzz
 fuzz: ## Feed hostile input to the parsers (SECONDS=60 for each target)
 	@scripts/need.sh cargo cc
-	SECONDS=$(SECONDS) fuzz/run.sh
+	fuzz/run.sh $(SECONDS)
 
 .PHONY: conformance
 conformance: ## Compare with a real kube-apiserver, built from its Go modules (needs Go)

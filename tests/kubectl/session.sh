@@ -48,18 +48,17 @@ fi
 failed=()
 for file in "${steps[@]}"; do
     name=$(basename "$file" .sh)
+    raw=$OUTDIR/raw/$name.txt
     printf '%-24s' "$name" >&2
     started=$SECONDS
     if STEP=$name bash -euo pipefail -c '. "$1/lib.sh"; . "$2"' step "$here" "$file"; then
-        if [[ -f "$OUTDIR/raw/$name.txt" ]]; then
-            sed -E -f "$here/normalise.sed" "$OUTDIR/raw/$name.txt" | awk -f "$here/order.awk" >"$OUTDIR/$name.txt"
-            echo "$((SECONDS - started)) s" >&2
-        else
-            echo "not for kubectl 1.$KUBECTL_MINOR" >&2
-        fi
+        if [[ -f "$raw" ]]; then echo "$((SECONDS - started)) s" >&2; else echo "not for kubectl 1.$KUBECTL_MINOR" >&2; fi
     else
-        echo "BROKE OFF (see $OUTDIR/raw/$name.txt)" >&2
+        echo "BROKE OFF (see $raw)" >&2
         failed+=("$name")
+    fi
+    if [[ -f "$raw" ]]; then
+        sed -E -f "$here/normalise.sed" "$raw" | awk -f "$here/order.awk" >"$OUTDIR/$name.txt"
     fi
 done
 if ((${#failed[@]})); then

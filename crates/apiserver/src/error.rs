@@ -206,15 +206,8 @@ impl ApiError {
 
     /// The path names nothing the server knows.
     pub fn no_such_path() -> Self {
-        let mut error =
-            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
-        error.subject = Some(Subject::default());
-        error.causes.push(Cause {
-            reason: "UnexpectedServerResponse".into(),
-            message: "404 page not found".into(),
-            field: String::new(),
-        });
-        error
+        let message = "the server could not find the requested resource";
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(Subject::default())
     }
 
     /// The path is there, but nothing can be done to it with this method.

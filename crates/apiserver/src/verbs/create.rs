@@ -196,12 +196,12 @@ impl Api {
     ) -> Result<()> {
         let resource = &call.resource;
         let api_version = resource.api_version();
-        let context = write_context(call, &api_version, now);
         let zero = match (live, resource.builtin()) {
             (None, Some(kind)) => Some(builtin::zero::of(kind)),
             _ => None,
         };
-        let live = live.or(zero.as_ref());
+        let mut context = write_context(call, &api_version, now);
+        context.zero = zero.as_ref();
         fields::track_update(&resource.schema, live, object, unwritten(call), &context)
             .map_err(|e| ApiError::bad_request(format!("cannot track who owns which field: {e}")))
     }
@@ -236,7 +236,7 @@ fn reviewed<'a>(call: &'a Call, operation: Operation, old: Option<&'a Value>) ->
 }
 
 pub(super) fn write_context<'a>(call: &'a Call, api_version: &'a str, now: Timestamp) -> WriteContext<'a> {
-    WriteContext { manager: call.manager(), api_version, subresource: &call.subresource, now }
+    WriteContext { manager: call.manager(), api_version, subresource: &call.subresource, now, zero: None }
 }
 
 pub(super) fn unwritten(call: &Call) -> &fields::Set {

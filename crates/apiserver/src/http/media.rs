@@ -223,6 +223,7 @@ mod tests {
         assert_eq!((kubectl.encoding, kubectl.view), (Encoding::Json, View::Table));
         let client_go = accept("application/vnd.kubernetes.protobuf,application/json").unwrap();
         assert_eq!(client_go, Accept::default());
+        assert_eq!(accept("application/vnd.kubernetes.protobuf, */*").unwrap(), Accept::default());
         assert_eq!(accept("application/vnd.kubernetes.protobuf"), None);
         assert!(
             accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")

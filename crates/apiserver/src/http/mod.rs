@@ -380,3 +380,21 @@ fn delete_options(content: &str, body: &[u8], call: &mut Call) -> Result<DeleteO
 
 /// The code of an answer that is only a body.
 const OK: StatusCode = StatusCode::OK;
+
+#[cfg(test)]
+mod tests {
+    use super::{delete_options, protobuf};
+
+    #[test]
+    fn a_deletion_that_is_only_tried_is_seen_in_every_form() {
+        let wire = b"k8s\0\n\x13\n\x02v1\x12\rDeleteOptions\x12\x05*\x03All";
+        for (content, body) in [
+            ("application/json", br#"{"dryRun":["All"]}"#.as_slice()),
+            ("application/yaml", b"dryRun: [All]"),
+            (protobuf::MEDIA_TYPE, wire),
+        ] {
+            assert!(delete_options(content, body).unwrap().1, "{content}");
+        }
+        assert!(!delete_options(protobuf::MEDIA_TYPE, &wire[..wire.len() - 7]).unwrap().1);
+    }
+}

@@ -179,12 +179,12 @@ pub fn name_conflicts(table: &Table, crd: &Value) -> Option<(&'static str, Strin
 }
 
 /// The conditions a definition gets when it is written; transition times move only with the status.
-pub fn accepted_conditions(crd: &Value, conflict: Option<(&'static str, String)>, now: Timestamp) -> Value {
-    let accepted = match &conflict {
+pub fn accepted_conditions(crd: &Value, conflict: Option<&(&'static str, String)>, now: Timestamp) -> Value {
+    let accepted = match conflict {
         None => ("True", "NoConflicts", "no conflicts found".to_string()),
         Some((reason, message)) => ("False", *reason, message.clone()),
     };
-    let established = match &conflict {
+    let established = match conflict {
         None => ("True", "InitialNamesAccepted", "the initial names have been accepted".to_string()),
         Some(_) => ("False", "NotAccepted", "not all names are accepted".to_string()),
     };

@@ -153,7 +153,7 @@ impl Table {
                 .entry(&resource.storage)
                 .and_modify(|e| {
                     if better {
-                        *e = resource
+                        *e = resource;
                     }
                 })
                 .or_insert(resource);

@@ -19,7 +19,7 @@ pub(super) fn prepare(api: &Api, crd: &mut Value, now: Timestamp) {
     }
     let names = CrdNames::of(crd);
     let conflict = registry::name_conflicts(&api.registry.table(), crd);
-    let conditions = registry::accepted_conditions(crd, conflict.clone(), now);
+    let conditions = registry::accepted_conditions(crd, conflict.as_ref(), now);
     let accepted =
         if conflict.is_none() { crd["spec"]["names"].clone() } else { json!({ "kind": "", "plural": "" }) };
     let mut stored: Vec<Value> =
@@ -55,7 +55,7 @@ pub(super) fn validate(resource: &Resource, crd: &Value, old: Option<&Value>) ->
             None => errors.push(FieldError::required(path, "schemas are required")),
         }
     }
-    shape::refuse(resource, meta::name(crd), errors)
+    shape::refuse(resource, meta::name(crd), &errors)
 }
 
 /// Serves the definition's resources, when its names are accepted.

@@ -136,7 +136,7 @@ impl Api {
                 let mut one = call.for_object(stored.key.namespace(), stored.key.name());
                 match self.delete(&mut one, options).await {
                     Ok(Answer::Object(_, _)) => {
-                        deleted.push(shape::parse_stored(&call.resource, &stored.json)?)
+                        deleted.push(shape::parse_stored(&call.resource, &stored.json)?);
                     }
                     Ok(_) => {}
                     // Somebody else deleted it first.

@@ -191,7 +191,7 @@ pub fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Resu
             errors.extend(schema::validate(&resource.schema, value, old));
         }
     }
-    refuse(resource, meta::name(value), dedup(errors))
+    refuse(resource, meta::name(value), &dedup(errors))
 }
 
 /// What the `scale` subresource shows must be a count.
@@ -212,8 +212,8 @@ fn dedup(errors: Vec<FieldError>) -> Vec<FieldError> {
     kept
 }
 
-pub fn refuse(resource: &Resource, name: &str, errors: Vec<FieldError>) -> Result<()> {
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource.kind_subject(name), &errors)) }
+pub fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> {
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource.kind_subject(name), errors)) }
 }
 
 /// Custom resources are named as most kinds are.

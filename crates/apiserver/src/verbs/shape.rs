@@ -74,8 +74,7 @@ pub fn tidy(call: &mut Call, value: &mut Value, duplicates: Vec<String>) -> Resu
             resource.kind, resource.version, resource.kind
         )));
     }
-    let mut unknown = schema::prune(&resource.schema, value);
-    unknown.sort_by_key(|path| !path.starts_with("metadata."));
+    let unknown = schema::prune(&resource.schema, value);
     let mut problems: Vec<String> =
         unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
     problems.extend(duplicates);

@@ -70,7 +70,7 @@ impl Api {
             cursor,
             news: self.store.subscribe(),
             bookmarks: query.bookmarks,
-            announce_end: query.send_initial_events == Some(true),
+            announce_end: query.bookmarks && query.send_initial_events == Some(true),
             bookmark_at: Instant::now() + BOOKMARK_EVERY,
             ends: Instant::now() + lifetime,
             headed: false,
@@ -197,7 +197,7 @@ impl WatchBody {
             }
             () = tokio::time::sleep_until(self.ends) => {
                 self.ended = true;
-                self.bookmarks.then(|| self.bookmark(false))
+                None
             }
             () = self.api.stopping.cancelled() => {
                 self.ended = true;

@@ -183,10 +183,8 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     if size > names::ANNOTATIONS_MAX_BYTES {
-        let mut error = FieldError::forbidden("metadata.annotations", "");
-        error.reason = crate::error::FieldReason::TooLong;
-        error.detail = format!("may not be more than {} bytes", names::ANNOTATIONS_MAX_BYTES);
-        errors.push(error);
+        let detail = format!("may not be more than {} bytes", names::ANNOTATIONS_MAX_BYTES);
+        errors.push(FieldError::too_long("metadata.annotations", detail));
     }
 }
 
@@ -218,14 +216,31 @@ fn validate_finalizers(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
 }
 
+/// Built-in kinds also insist that a finalizer says whose it is.
+pub fn validate_qualified_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    for (at, finalizer) in finalizers(object).into_iter().enumerate() {
+        let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+        if !standard && !finalizer.contains('/') {
+            errors.push(FieldError::invalid(
+                format!("metadata.finalizers[{at}]"),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+}
+
 fn validate_owners(meta: &Value, errors: &mut Vec<FieldError>) {
     let Some(owners) = meta["ownerReferences"].as_array() else { return };
     let mut controllers = Vec::new();
-    for (at, owner) in owners.iter().enumerate() {
+    for owner in owners {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().is_none_or(str::is_empty) {
-                let path = format!("metadata.ownerReferences[{at}].{field}");
-                errors.push(FieldError::invalid(path, "", format!("{field} must not be empty")));
+                // Kubernetes does not say which of the references it is.
+                let path = format!("metadata.ownerReferences.{field}");
+                let what =
+                    if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                errors.push(FieldError::invalid(path, "", what));
             }
         }
         if owner["controller"] == true {
@@ -291,7 +306,7 @@ mod tests {
         assert_eq!(paths(&new, Some(&old)), ["metadata.finalizers"]);
         let orphaned =
             json!({"metadata": {"name": "a", "ownerReferences": [{"kind": "K", "name": "n", "uid": "u"}]}});
-        assert_eq!(paths(&orphaned, None), ["metadata.ownerReferences[0].apiVersion"]);
+        assert_eq!(paths(&orphaned, None), ["metadata.ownerReferences.apiVersion"]);
     }
 
     #[test]

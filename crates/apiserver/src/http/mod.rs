@@ -132,7 +132,8 @@ impl ApiServer {
         let Some(path::Place::Resource(target)) = path::Place::parse(parts.uri.path()) else {
             return Err(ApiError::no_such_path());
         };
-        query.watch |= target.watch;
+        // One object is watched under `/watch/` or by a field selector; asked for by name, it is just sent.
+        query.watch = target.watch || (query.watch && target.name.is_empty());
         let resource = self
             .api
             .registry
@@ -149,10 +150,12 @@ impl ApiServer {
             accept: style.accept,
             user,
             agent: header(&parts.headers, "user-agent").to_string(),
+            duplicates: Vec::new(),
             warnings: Vec::new(),
         };
         authorize(&call, seen.verb)?;
         check_scope(&call, &parts.method)?;
+        call.query.check(seen.verb)?;
         let body = read_body(body).await?;
         self.dispatch(call, parts, body, style).await
     }
@@ -193,15 +196,13 @@ impl ApiServer {
                 api.update(&mut call, sent).await?
             }
             (Method::PATCH, false) => {
-                let sent = patch_body(&content, &body)?;
+                let (sent, duplicates) = patch_body(&content, &body)?;
+                call.duplicates = duplicates;
                 api.patch(&mut call, sent).await?
             }
             (Method::DELETE, one) if call.subresource.is_empty() => {
-                let options = delete_options(&content, &body)?;
-                if options_dry_run(&body) {
-                    call.query.dry_run = true;
-                }
-                let options = options.with_query(&call);
+                let options = delete_options(&content, &body)?.with_query(&call);
+                call.query.dry_run |= options.dry_run;
                 if one {
                     api.delete_collection(&mut call, &options).await?
                 } else {
@@ -349,15 +350,16 @@ const PATCH_TYPES: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 
-fn patch_body(content: &str, body: &[u8]) -> Result<Sent> {
-    let json = || decode_json(body).map(|decoded| decoded.value);
-    match content {
-        "application/json-patch+json" => json().map(Sent::JsonPatch),
-        "application/merge-patch+json" => json().map(Sent::MergePatch),
-        "application/strategic-merge-patch+json" => json().map(Sent::StrategicPatch),
-        "application/apply-patch+yaml" => decode_yaml(body).map(|decoded| Sent::Apply(decoded.value)),
-        other => Err(ApiError::unsupported_media_type(other, PATCH_TYPES)),
-    }
+/// A patch, and the fields that occur twice in it.
+fn patch_body(content: &str, body: &[u8]) -> Result<(Sent, Vec<String>)> {
+    let (sent, decoded): (fn(Value) -> Sent, _) = match content {
+        "application/json-patch+json" => (Sent::JsonPatch, decode_json(body)?),
+        "application/merge-patch+json" => (Sent::MergePatch, decode_json(body)?),
+        "application/strategic-merge-patch+json" => (Sent::StrategicPatch, decode_json(body)?),
+        "application/apply-patch+yaml" => (Sent::Apply, decode_yaml(body)?),
+        other => return Err(ApiError::unsupported_media_type(other, PATCH_TYPES)),
+    };
+    Ok((sent(decoded.value), decoded.duplicates))
 }
 
 fn delete_options(content: &str, body: &[u8]) -> Result<DeleteOptions> {
@@ -366,11 +368,6 @@ fn delete_options(content: &str, body: &[u8]) -> Result<DeleteOptions> {
     }
     let Decoded { value, .. } = decode(content, body)?;
     DeleteOptions::parse(&value)
-}
-
-fn options_dry_run(body: &[u8]) -> bool {
-    let options: Value = serde_json::from_slice(body).unwrap_or_default();
-    options["dryRun"].as_array().is_some_and(|list| list.iter().any(|d| d == "All"))
 }
 
 /// The code of an answer that is only a body.

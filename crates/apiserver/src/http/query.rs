@@ -2,7 +2,7 @@
 //!
 //! Must never act on a parameter; the verbs do.
 
-use crate::error::{ApiError, Result};
+use crate::error::{ApiError, FieldError, Result, Subject};
 use crate::selector::{FieldSelector, LabelSelector};
 
 /// How unknown and duplicate fields in a body are treated.
@@ -30,6 +30,10 @@ impl Propagation {
             "Foreground" => Some(Self::Foreground),
             _ => None,
         }
+    }
+
+    pub fn unsupported(value: &str) -> FieldError {
+        FieldError::not_supported("propagationPolicy", value, &["Foreground", "Background", "Orphan", "nil"])
     }
 }
 
@@ -62,7 +66,12 @@ pub struct Query {
     /// `includeObject` of tables.
     pub include_object: String,
     pub verbose: bool,
+    /// What is wrong with parameters, for the verbs that have them.
+    problems: Vec<FieldError>,
 }
+
+/// The longest name of a field manager, in bytes.
+const MANAGER_MAX: usize = 128;
 
 impl Query {
     pub fn parse(query: &str) -> Result<Self> {
@@ -83,8 +92,10 @@ impl Query {
             "fieldSelector" => {
                 self.fields = FieldSelector::parse(value).map_err(ApiError::bad_request)?;
             }
+            // Less than one means no limit.
             "limit" => {
-                self.limit = value.parse().map_err(|_| bad("must be a number that is not negative"))?
+                let limit: i64 = value.parse().map_err(|_| bad("must be a number"))?;
+                self.limit = usize::try_from(limit).unwrap_or(0);
             }
             "continue" => self.continue_token = value.into(),
             "resourceVersion" if value.is_empty() => {}
@@ -96,24 +107,28 @@ impl Query {
                     "" => None,
                     "Exact" => Some(VersionMatch::Exact),
                     "NotOlderThan" => Some(VersionMatch::NotOlderThan),
-                    _ => return Err(bad("must be Exact or NotOlderThan")),
+                    _ => {
+                        let known = &["Exact", "NotOlderThan", ""];
+                        self.problems.push(FieldError::not_supported(key, value, known));
+                        None
+                    }
                 }
             }
             "watch" => self.watch = truth(value),
             "allowWatchBookmarks" => self.bookmarks = truth(value),
             "sendInitialEvents" => self.send_initial_events = Some(truth(value)),
+            // Zero is as good as nothing, and less than that is over at once.
             "timeoutSeconds" => {
-                self.timeout_seconds = Some(value.parse().map_err(|_| bad("must be a number of seconds"))?);
+                let seconds: i64 = value.parse().map_err(|_| bad("must be a number of seconds"))?;
+                self.timeout_seconds = (seconds != 0).then(|| u64::try_from(seconds).unwrap_or(0));
             }
             "dryRun" => match value {
                 "All" => self.dry_run = true,
                 "" => {}
-                _ => return Err(bad("the only supported value is All")),
+                _ => self.problems.push(FieldError::not_supported(key, vec![value], &["All"])),
             },
             "fieldManager" => {
-                if value.chars().count() > 128 || value.chars().any(char::is_control) {
-                    return Err(bad("must be printable and no longer than 128 characters"));
-                }
+                self.problems.extend(manager_problem(value));
                 self.field_manager = value.into();
             }
             "fieldValidation" => {
@@ -121,15 +136,19 @@ impl Query {
                     "" | "Warn" => FieldValidation::Warn,
                     "Ignore" => FieldValidation::Ignore,
                     "Strict" => FieldValidation::Strict,
-                    _ => return Err(bad("must be Ignore, Warn or Strict")),
+                    _ => {
+                        let known = &["", "Ignore", "Strict", "Warn"];
+                        self.problems.push(FieldError::not_supported(key, value, known));
+                        FieldValidation::Warn
+                    }
                 }
             }
             "force" => self.force = truth(value),
             "propagationPolicy" => {
-                self.propagation = Some(
-                    Propagation::parse(value)
-                        .ok_or_else(|| bad("must be Orphan, Background or Foreground"))?,
-                );
+                self.propagation = Propagation::parse(value);
+                if self.propagation.is_none() {
+                    self.problems.push(Propagation::unsupported(value));
+                }
             }
             "orphanDependents" => {
                 self.propagation =
@@ -146,6 +165,84 @@ impl Query {
         }
         Ok(())
     }
+}
+
+impl Query {
+    /// Refuses parameters that the verb knows and that have no meaning, or none together.
+    pub fn check(&self, verb: &str) -> Result<()> {
+        let (options, known): (_, &[&str]) = match verb {
+            "create" => ("CreateOptions", &["dryRun", "fieldManager", "fieldValidation"]),
+            "update" => ("UpdateOptions", &["dryRun", "fieldManager", "fieldValidation"]),
+            "patch" => ("PatchOptions", &["dryRun", "fieldManager", "fieldValidation"]),
+            "delete" => ("DeleteOptions", &["dryRun", "propagationPolicy"]),
+            "deletecollection" => ("DeleteOptions", &["dryRun", "propagationPolicy"]),
+            "list" | "watch" => ("ListOptions", &["resourceVersionMatch"]),
+            _ => return Ok(()),
+        };
+        let mut problems: Vec<FieldError> =
+            self.problems.iter().filter(|p| known.contains(&p.path.as_str())).cloned().collect();
+        if options == "ListOptions" && problems.is_empty() {
+            problems.extend(self.list_problem());
+        }
+        refuse_options(options, &problems)?;
+        if !self.continue_token.is_empty() && self.resource_version.is_some_and(|v| v > 0) {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        Ok(())
+    }
+
+    fn list_problem(&self) -> Option<FieldError> {
+        let forbidden = |what: &str| Some(FieldError::forbidden("resourceVersionMatch", what));
+        let matches = self.version_match;
+        if !self.watch && self.send_initial_events.is_some() {
+            return Some(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        if self.send_initial_events.is_some() && matches != Some(VersionMatch::NotOlderThan) {
+            return forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        }
+        if matches.is_none() || self.send_initial_events.is_some() {
+            return None;
+        }
+        if self.watch {
+            return forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
+        }
+        if !self.continue_token.is_empty() {
+            return forbidden("resourceVersionMatch is forbidden when continue is provided");
+        }
+        match self.resource_version {
+            None => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
+            Some(0) if matches == Some(VersionMatch::Exact) => {
+                forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// An error about the options of a request, which errors treat as an object of their own.
+pub fn refuse_options(kind: &str, problems: &[FieldError]) -> Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let subject = Subject { group: "meta.k8s.io".into(), kind: kind.into(), name: String::new() };
+    Err(ApiError::invalid(subject, problems))
+}
+
+fn manager_problem(name: &str) -> Option<FieldError> {
+    if name.len() > MANAGER_MAX {
+        let detail = format!("may not be more than {MANAGER_MAX} bytes");
+        return Some(FieldError::too_long("fieldManager", detail));
+    }
+    let (at, odd) = name.chars().enumerate().find(|(_, c)| c.is_control())?;
+    let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
+    Some(FieldError::invalid("fieldManager", name, detail))
 }
 
 fn invalid_version(value: &str) -> ApiError {

@@ -57,7 +57,19 @@ pub(super) fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
     let stored = stored.unwrap_or_default().to_string();
     let kept = crd.pointer("/status/storedVersions").and_then(Value::as_array).map_or(1, Vec::len);
     let served = versions.iter().filter(|v| v["served"] == true);
-    served.map(|version| resource(crd, version, &stored, versions.len() == 1 && kept <= 1)).collect()
+    // Objects that are older than a default in the schema are shown with it.
+    let changed = crd["metadata"]["generation"].as_i64().is_some_and(|g| g > 1);
+    let as_stored = |v: &Value| versions.len() == 1 && kept <= 1 && !(changed && has_defaults(&v["schema"]));
+    served.map(|version| resource(crd, version, &stored, as_stored(version))).collect()
+}
+
+/// May also find a field of that name, which costs time and nothing else.
+fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.contains_key("default") || members.values().any(has_defaults),
+        Value::Array(list) => list.iter().any(has_defaults),
+        _ => false,
+    }
 }
 
 fn resource(crd: &Value, version: &Value, stored: &str, only: bool) -> Result<Resource, Vec<FieldError>> {

@@ -56,7 +56,7 @@ pub struct Custom {
     pub selectable: Vec<String>,
     /// The warning for users of a deprecated version.
     pub deprecation: Option<String>,
-    /// Whether all objects lie in the store in the version that is served.
+    /// Whether all objects lie in the store exactly as they are served.
     pub only_version: bool,
     /// The published schema, for OpenAPI.
     pub open_api: Arc<Value>,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::create::Ownership;
 use super::{Answer, Api, Call, Sent, shape};
-use crate::error::{ApiError, Result};
+use crate::error::{ApiError, FieldError, Result, Subject};
 use crate::meta;
 use crate::patch::{self, PatchError};
 
@@ -39,7 +39,7 @@ impl Api {
 }
 
 /// The version that a patch itself asks for.
-fn version_in(sent: &Sent) -> String {
+pub(super) fn version_in(sent: &Sent) -> String {
     let version = match sent {
         Sent::MergePatch(patch) | Sent::StrategicPatch(patch) => {
             patch.pointer("/metadata/resourceVersion").and_then(Value::as_str)
@@ -56,8 +56,9 @@ fn version_in(sent: &Sent) -> String {
 }
 
 /// Applies the patch and checks that an object of the same identity came out.
-pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Result<()> {
+fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Result<()> {
     let resource = call.resource.clone();
+    let uid = meta::uid(object).to_string();
     let result = match sent {
         Sent::JsonPatch(operations) => patch::json(object, operations),
         Sent::MergePatch(changes) => {
@@ -69,16 +70,30 @@ pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Resul
     };
     result.map_err(|error| patch_error(call, &error))?;
     if !object.is_object() || !object["metadata"].is_object() {
-        return Err(ApiError::bad_request("the patch leaves no object with metadata"));
+        return Err(unfit("it leaves no object with metadata"));
     }
     if meta::name(object) != call.name {
         return Err(ApiError::bad_request("the name of the object cannot be changed by a patch"));
     }
-    shape::identify(call, object)?;
-    shape::tidy(call, object, Vec::new())
+    shape::place(call, object)?;
+    if !meta::uid(object).is_empty() && meta::uid(object) != uid {
+        let fixed = FieldError::invalid("metadata.uid", meta::uid(object), "field is immutable");
+        return Err(ApiError::invalid(resource.kind_subject(&call.name), &[fixed]));
+    }
+    let duplicates = call.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let fits = shape::identify(call, object).and_then(|()| shape::tidy(call, object, duplicates));
+    fits.map_err(|error| unfit(&error.message))
 }
 
-fn patch_error(call: &Call, error: &PatchError) -> ApiError {
+/// The object that a patch made is not one of its kind: the patch is to blame, not the request.
+fn unfit(why: &str) -> ApiError {
+    let problem = FieldError::invalid("patch", Value::Null, why);
+    let mut error = ApiError::invalid(Subject::default(), &[problem]);
+    error.message = format!(" \"\" is invalid: patch: {why}");
+    error
+}
+
+pub(super) fn patch_error(call: &Call, error: &PatchError) -> ApiError {
     match error {
         PatchError::Unprocessable(_) => {
             let mut refused = ApiError::new(

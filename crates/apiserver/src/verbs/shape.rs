@@ -32,6 +32,9 @@ pub fn served(resource: &Resource, mut object: Value) -> Value {
     if !resource.served_as_stored() {
         object["apiVersion"] = resource.api_version().into();
         object["kind"] = resource.kind.as_str().into();
+        if resource.is_custom() {
+            schema::apply_defaults(&resource.schema, &mut object);
+        }
     }
     object
 }
@@ -63,9 +66,7 @@ pub fn admit(call: &mut Call, sent: Decoded) -> Result<Value> {
 /// Removes unknown fields as the request asks for, and refuses values of the wrong type in built-in kinds.
 pub fn tidy(call: &mut Call, value: &mut Value, mut problems: Vec<String>) -> Result<()> {
     let resource = call.resource.clone();
-    if !resource.is_custom()
-        && let Some(text) = schema::type_errors(&resource.schema, value)
-    {
+    if let Some(text) = undecodable(&resource, value) {
         return Err(ApiError::bad_request(format!(
             "{} in version {:?} cannot be handled as a {}: {text}",
             resource.kind, resource.version, resource.kind
@@ -90,6 +91,15 @@ pub fn tidy(call: &mut Call, value: &mut Value, mut problems: Vec<String>) -> Re
         }
     }
     Ok(())
+}
+
+/// What a decoder stumbles over: anywhere in a built-in kind, in the metadata of a custom one.
+fn undecodable(resource: &Resource, value: &Value) -> Option<String> {
+    if !resource.is_custom() {
+        return schema::type_errors(&resource.schema, value);
+    }
+    let metadata = resource.schema.properties.get("metadata")?;
+    schema::type_errors(metadata, &value["metadata"])
 }
 
 /// Checks that the body is what the URL says, and completes what it leaves out.
@@ -123,7 +133,8 @@ pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
     place(call, value)
 }
 
-fn place(call: &Call, value: &mut Value) -> Result<()> {
+/// Checks that the body lies where the URL says.
+pub fn place(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let namespace = meta::text(value, "namespace").to_string();
     if resource.namespaced {
@@ -169,7 +180,12 @@ pub fn default(resource: &Resource, value: &mut Value) {
 pub fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Result<()> {
     let mut errors = meta::validate(value, old, name_rule(resource));
     match resource.source {
-        Source::Builtin(kind) => (kind.validate)(value, old, &mut errors),
+        Source::Builtin(kind) => {
+            if !resource.is_crd() {
+                meta::validate_qualified_finalizers(value, &mut errors);
+            }
+            (kind.validate)(value, old, &mut errors);
+        }
         Source::Custom(_) => errors.extend(schema::validate(&resource.schema, value, old)),
     }
     refuse(resource, meta::name(value), dedup(errors))

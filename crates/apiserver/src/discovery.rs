@@ -19,8 +19,12 @@ pub fn core_versions(address: &str) -> Value {
 
 /// `/apis`.
 pub fn groups(table: &Table) -> Value {
-    let groups: Vec<Value> =
-        table.groups().filter(|g| !g.is_empty()).map(|group| group_versions(table, group)).collect();
+    let groups: Vec<Value> = table
+        .groups()
+        .into_iter()
+        .filter(|g| !g.is_empty())
+        .map(|group| group_versions(table, group))
+        .collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
@@ -63,7 +67,15 @@ pub fn resources(table: &Table, group: &str, version: &str) -> Option<Value> {
 }
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
-    if resource.storage.is_empty() { &["create"] } else { ALL_VERBS }
+    if resource.storage.is_empty() {
+        &["create"]
+    } else if resource.is_custom() {
+        &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+    } else if resource.deletes_collections() {
+        ALL_VERBS
+    } else {
+        &["create", "delete", "get", "list", "patch", "update", "watch"]
+    }
 }
 
 fn entry(resource: &Resource) -> Value {
@@ -131,6 +143,7 @@ fn subresources(resource: &Resource) -> Vec<Value> {
 pub fn aggregated(table: &Table, core: bool) -> Value {
     let items: Vec<Value> = table
         .groups()
+        .into_iter()
         .filter(|group| group.is_empty() == core)
         .map(|group| {
             let versions: Vec<Value> = table

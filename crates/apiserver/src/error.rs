@@ -206,21 +206,14 @@ impl ApiError {
 
     /// The path names nothing the server knows.
     pub fn no_such_path() -> Self {
-        let mut error =
-            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
-        error.subject = Some(Subject::default());
-        error.causes.push(Cause {
-            reason: "UnexpectedServerResponse".into(),
-            message: "404 page not found".into(),
-            field: String::new(),
-        });
-        error
+        let message = "the server could not find the requested resource";
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(Subject::default())
     }
 
-    pub fn method_not_supported(subject: Subject, method: &http::Method) -> Self {
-        let message =
-            format!("{method} is not supported on resources of kind {:?}; use another verb", subject.kind);
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject)
+    /// The path is there, but nothing can be done to it with this method.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(Subject::default())
     }
 
     pub fn not_acceptable(wanted: &str) -> Self {
@@ -261,14 +254,13 @@ impl ApiError {
         )
     }
 
-    pub fn unsupported_media_type(got: &str, supported: &[&str]) -> Self {
+    pub fn unsupported_media_type(supported: &[&str]) -> Self {
+        let list = supported.join(", ");
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             format!(
-                "the body of the request was in an unknown format - accepted media types include: {}{}",
-                supported.join(", "),
-                if got.is_empty() { String::new() } else { format!(" (got {got})") }
+                "the body of the request was in an unknown format - accepted media types include: {list}"
             ),
         )
     }

@@ -218,14 +218,28 @@ fn validate_finalizers(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
 }
 
+/// Finalizers of built-in kinds that neither belong to Kubernetes nor name their owner's domain.
+pub fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
+    let standard = ["kubernetes", "orphan", "foregroundDeletion"];
+    finalizers(object)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, name)| !name.contains('/') && !standard.contains(name))
+        .map(|(at, name)| {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            FieldError::invalid(format!("metadata.finalizers[{at}]"), name, why)
+        })
+        .collect()
+}
+
 fn validate_owners(meta: &Value, errors: &mut Vec<FieldError>) {
     let Some(owners) = meta["ownerReferences"].as_array() else { return };
     let mut controllers = Vec::new();
-    for (at, owner) in owners.iter().enumerate() {
+    for owner in owners {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().is_none_or(str::is_empty) {
-                let path = format!("metadata.ownerReferences[{at}].{field}");
-                errors.push(FieldError::invalid(path, "", format!("{field} must not be empty")));
+                let path = format!("metadata.ownerReferences.{field}");
+                errors.push(FieldError::invalid(path, "", "must not be empty"));
             }
         }
         if owner["controller"] == true {
@@ -291,7 +305,7 @@ mod tests {
         assert_eq!(paths(&new, Some(&old)), ["metadata.finalizers"]);
         let orphaned =
             json!({"metadata": {"name": "a", "ownerReferences": [{"kind": "K", "name": "n", "uid": "u"}]}});
-        assert_eq!(paths(&orphaned, None), ["metadata.ownerReferences[0].apiVersion"]);
+        assert_eq!(paths(&orphaned, None), ["metadata.ownerReferences.apiVersion"]);
     }
 
     #[test]

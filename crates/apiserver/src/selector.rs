@@ -123,11 +123,8 @@ impl Requirement {
 
     fn new(key: &str, test: Test) -> Result<Self, String> {
         let key = key.trim();
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
-        if key.is_empty() || !key.chars().all(allowed) {
-            return Err(format!(
-                "found {key:?}, expected: a label key and one of in, notin, =, ==, !=, gt, lt"
-            ));
+        if let Some(complaint) = granary_api::names::label_key(key).into_iter().next() {
+            return Err(format!("<nil>: Invalid value: {key:?}: {complaint}"));
         }
         if let Test::In(values) | Test::NotIn(values) = &test
             && let Some(bad) = values

@@ -124,7 +124,7 @@ impl Authenticator {
         while known.loaded && known.revision < current {
             match self.store.events_after(known.revision, &prefix, 1) {
                 Ok((events, cursor)) if events.is_empty() && cursor > known.revision => {
-                    known.revision = cursor
+                    known.revision = cursor;
                 }
                 Ok((events, _)) if events.is_empty() => break,
                 _ => known.loaded = false,

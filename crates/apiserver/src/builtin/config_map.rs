@@ -57,7 +57,8 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         }
     }
     if size > MAX_SIZE {
-        errors.push(root.too_long(MAX_SIZE));
+        // The whole object is meant; Kubernetes spells that as an empty list of keys.
+        errors.push(FieldError { path: "[]".into(), ..root.too_long(MAX_SIZE) });
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
             ]
         );
         let large = with(map(), "/data", json!({ "a": "x".repeat(MAX_SIZE) }));
-        assert_eq!(refusals(&CONFIG_MAP, &large), ["Too long: may not be more than 1048576 bytes"]);
+        assert_eq!(refusals(&CONFIG_MAP, &large), ["[]: Too long: may not be more than 1048576 bytes"]);
         let text = with(map(), "/binaryData", json!({ "b": "not base64!" }));
         assert_eq!(refusals(&CONFIG_MAP, &text).len(), 1);
     }

@@ -42,6 +42,7 @@ mod testing;
 mod volume_attachment;
 mod volume_attributes_class;
 mod volume_source;
+pub mod zero;
 
 pub use events_event::{core_to_events, events_to_core};
 pub use review::REVIEWS;

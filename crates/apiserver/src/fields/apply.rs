@@ -177,7 +177,8 @@ fn refuse_conflicts(
     Err(ApplyError::Conflicts(conflicts.collect()))
 }
 
-/// Writes down the new owners. The time of the applier's entry moves only if it changed something.
+/// Writes down the new owners. The time of the applier's entry moves only if the object changed; one that only
+/// joins has none.
 fn settle(
     managers: &mut Managers,
     own: Identity,
@@ -190,8 +191,8 @@ fn settle(
     }
     claimed.subtract(&SYSTEM_FIELDS);
     let mut entry = ctx.entry(claimed);
-    if let Some(last) = managers.get(&own).filter(|last| comparison.is_same() && last.set == entry.set) {
-        entry.time = last.time.clone();
+    if comparison.is_same() {
+        entry.time = managers.get(&own).and_then(|last| last.time.clone());
     }
     managers.insert(own, entry);
     managers.drop_empty();

@@ -23,6 +23,8 @@ pub struct WriteContext<'a> {
     /// Empty for the object itself.
     pub subresource: &'a str,
     pub now: Timestamp,
+    /// What every new object of the kind contains before a client says anything; nobody owns it.
+    pub zero: Option<&'a Value>,
 }
 
 impl WriteContext<'_> {
@@ -111,7 +113,7 @@ fn managers_after(
         }
         _ => None,
     };
-    let comparison = changes(schema, live, new, reset)?;
+    let comparison = changes(schema, live.or(ctx.zero), new, reset)?;
     let mut managers = match edited {
         Some(managers) => managers,
         None if comparison.is_same() => return Ok(if echoed { sent } else { stored.cloned() }),

@@ -209,6 +209,8 @@ impl Janitor {
         let mut call = internal_call(resource, key.namespace(), key.name());
         match self.api.delete(&mut call, options).await {
             Err(error) if is_gone(&error) => Ok(()),
+            // Another object has the name now; it has events of its own.
+            Err(error) if error.code == ::http::StatusCode::CONFLICT => Ok(()),
             other => other.map(|_| ()),
         }
     }
@@ -242,9 +244,8 @@ pub(crate) fn internal_call(resource: &Arc<Resource>, namespace: &str, name: &st
     }
 }
 
-/// Gone, or replaced by another object of the same name: either way there is nothing left to do.
 fn is_gone(error: &ApiError) -> bool {
-    error.code == ::http::StatusCode::NOT_FOUND || error.message.contains("Precondition failed")
+    error.code == ::http::StatusCode::NOT_FOUND
 }
 
 fn mentions(json: &[u8], word: &[u8]) -> bool {

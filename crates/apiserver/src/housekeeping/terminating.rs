@@ -47,24 +47,47 @@ impl Janitor {
     ) -> Result<()> {
         let now = meta::time_text(jiff::Timestamp::now());
         let known = namespace.pointer("/status/conditions").and_then(Value::as_array);
-        let condition = |kind: &str, reason: &str, message: String| {
+        let condition = |kind: &str, status: &str, reason: &str, message: String| {
             let same =
                 known.into_iter().flatten().find(|c| c["type"] == kind && c["message"] == message.as_str());
             same.cloned().unwrap_or_else(|| {
                 json!({
-                    "type": kind, "status": "True", "reason": reason, "message": message,
+                    "type": kind, "status": status, "reason": reason, "message": message,
                     "lastTransitionTime": now,
                 })
             })
         };
-        let mut conditions = vec![condition(
+        let fine = [
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+        ];
+        let mut conditions: Vec<Value> = fine
+            .into_iter()
+            .map(|(kind, reason, message)| condition(kind, "False", reason, message.into()))
+            .collect();
+        conditions.push(condition(
             "NamespaceContentRemaining",
+            "True",
             "SomeResourcesRemain",
             format!("Some resources are remaining: {}", remaining.kinds_text()),
-        )];
+        ));
         if !remaining.finalizers.is_empty() {
             conditions.push(condition(
                 "NamespaceFinalizersRemaining",
+                "True",
                 "SomeFinalizersRemain",
                 format!(
                     "Some content in the namespace has finalizers remaining: {}",

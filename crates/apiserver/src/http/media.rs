@@ -1,12 +1,13 @@
 //! Content types: what a client sends, what it wants back, and reading bodies strictly.
 //!
-//! Must never interpret an object beyond its JSON or YAML text.
+//! Must never interpret an object beyond the text or bytes it was written in.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::protobuf;
 use crate::error::{ApiError, Result};
 
 /// `v1` for the core group, `group/version` otherwise.
@@ -86,12 +87,16 @@ pub struct Decoded {
     pub duplicates: Vec<String>,
 }
 
-/// Decodes an object that was sent as JSON or YAML.
+/// The media types of objects that are read.
+const MEDIA_TYPES: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+
+/// Decodes an object that was sent as JSON, YAML or protobuf.
 pub fn decode(content_type: &str, body: &[u8]) -> Result<Decoded> {
     match content_type {
         "application/json" | "" => decode_json(body),
         "application/yaml" | "text/yaml" | "application/x-yaml" => decode_yaml(body),
-        other => Err(ApiError::unsupported_media_type(other, &["application/json", "application/yaml"])),
+        protobuf::MEDIA_TYPE => decode_protobuf(body),
+        _ => Err(ApiError::unsupported_media_type(MEDIA_TYPES)),
     }
 }
 
@@ -116,6 +121,13 @@ pub fn decode_yaml(body: &[u8]) -> Result<Decoded> {
         return Ok(decoded);
     }
     let value = serde_saphyr::from_str::<Value>(text).map_err(|e| bad(e.to_string()))?;
+    Ok(Decoded { value, duplicates: Vec::new() })
+}
+
+fn decode_protobuf(body: &[u8]) -> Result<Decoded> {
+    let value = protobuf::decode(body).map_err(|e| {
+        ApiError::bad_request(format!("the request body is not a valid protobuf object: {e}"))
+    })?;
     Ok(Decoded { value, duplicates: Vec::new() })
 }
 
@@ -211,6 +223,7 @@ mod tests {
         assert_eq!((kubectl.encoding, kubectl.view), (Encoding::Json, View::Table));
         let client_go = accept("application/vnd.kubernetes.protobuf,application/json").unwrap();
         assert_eq!(client_go, Accept::default());
+        assert_eq!(accept("application/vnd.kubernetes.protobuf, */*").unwrap(), Accept::default());
         assert_eq!(accept("application/vnd.kubernetes.protobuf"), None);
         assert!(
             accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
@@ -231,7 +244,10 @@ mod tests {
         assert_eq!(decode("application/json", b"{\"a\":").unwrap_err().code, 400);
         assert_eq!(decode("application/json", b"{} {}").unwrap_err().code, 400);
         assert_eq!(decode("application/yaml", b"a: [").unwrap_err().code, 400);
-        assert_eq!(decode("text/csv", b"a").unwrap_err().code, 415);
+        assert_eq!(decode("application/vnd.kubernetes.protobuf", b"{}").unwrap_err().code, 400);
+        let unsupported = decode("text/csv", b"a").unwrap_err();
+        assert_eq!(unsupported.code, 415);
+        assert!(unsupported.message.contains("application/vnd.kubernetes.protobuf"), "{unsupported}");
         assert_eq!(decode("application/yaml", b"a: 1").unwrap().value["a"], 1);
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod media;
 pub mod path;
+pub mod protobuf;
 pub mod query;
 mod respond;
 mod routes;
@@ -18,7 +19,7 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde_json::Value;
 
 use crate::ApiServer;
@@ -32,6 +33,8 @@ use respond::Style;
 
 /// The largest body that is read: what etcd-backed servers accept.
 pub const MAX_BODY: usize = 3 << 20;
+/// How much of a body that is too large is taken and thrown away, so that its sender gets to read the answer.
+const MAX_DRAIN: usize = 64 << 20;
 
 /// The API as a tower service. A request that carries an [`Identity`] extension is from inside this process;
 /// all others need a token.
@@ -79,7 +82,7 @@ impl ApiServer {
         let (parts, body) = request.into_parts();
         let mut seen = Seen::default();
         let accept = Accept::of(&parts.headers);
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let query = Query::parse(parts.uri.query().unwrap_or_default(), &parts.method);
         let style = Style {
             accept: accept.as_ref().copied().unwrap_or_default(),
             pretty: query.as_ref().is_ok_and(|q| q.pretty),
@@ -167,10 +170,7 @@ impl ApiServer {
         let api = &self.api;
         let content = media::content_type(&parts.headers);
         let collection = call.name.is_empty();
-        let unsupported = || {
-            let subject = call.resource.kind_subject(&call.name);
-            Err(ApiError::method_not_supported(subject, &parts.method))
-        };
+        let unsupported = || Err(ApiError::method_not_allowed());
         if call.resource.storage.is_empty() {
             if parts.method != Method::POST {
                 return unsupported();
@@ -196,17 +196,13 @@ impl ApiServer {
                 let sent = patch_body(&content, &body)?;
                 api.patch(&mut call, sent).await?
             }
-            (Method::DELETE, one) if call.subresource.is_empty() => {
-                let options = delete_options(&content, &body)?;
-                if options_dry_run(&body) {
-                    call.query.dry_run = true;
-                }
-                let options = options.with_query(&call);
-                if one {
-                    api.delete_collection(&mut call, &options).await?
-                } else {
-                    api.delete(&mut call, &options).await?
-                }
+            (Method::DELETE, false) if call.subresource.is_empty() => {
+                let options = delete_options(&content, &body, &mut call)?;
+                api.delete(&mut call, &options).await?
+            }
+            (Method::DELETE, true) if call.resource.deletes_collections() => {
+                let options = delete_options(&content, &body, &mut call)?;
+                api.delete_collection(&mut call, &options).await?
             }
             _ => return unsupported(),
         };
@@ -287,10 +283,11 @@ fn authorize(call: &Call, verb: &str) -> Result<()> {
     if call.user.may(verb, &resource.group, &resource.plural) {
         return Ok(());
     }
-    let place = if call.namespace.is_empty() {
+    let namespace = if resource.is_core("namespaces") { &call.name } else { &call.namespace };
+    let place = if namespace.is_empty() {
         "at the cluster scope".to_string()
     } else {
-        format!("in the namespace {:?}", call.namespace)
+        format!("in the namespace {namespace:?}")
     };
     let why = format!(
         "User {:?} cannot {verb} resource {:?} in API group {:?} {place}: the role {:?} does not allow it",
@@ -313,7 +310,7 @@ fn check_scope(call: &Call, method: &Method) -> Result<()> {
         return Err(ApiError::no_such_path());
     }
     if across && method != Method::GET && method != Method::HEAD && !resource.storage.is_empty() {
-        return Err(ApiError::method_not_supported(resource.kind_subject(""), method));
+        return Err(ApiError::method_not_allowed());
     }
     Ok(())
 }
@@ -335,11 +332,22 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(MAX_BODY)),
-        Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+    let unreadable = |error: Box<dyn std::error::Error + Send + Sync>| {
+        ApiError::bad_request(format!("the body could not be read: {error}"))
+    };
+    let mut body = std::pin::pin!(body);
+    let (mut read, mut seen) = (bytes::BytesMut::new(), 0usize);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|e| unreadable(e.into()))?.into_data() else { continue };
+        seen += data.len();
+        if seen > MAX_DRAIN {
+            break;
+        }
+        if seen <= MAX_BODY {
+            read.extend_from_slice(&data);
+        }
     }
+    if seen > MAX_BODY { Err(ApiError::too_large(MAX_BODY)) } else { Ok(read.freeze()) }
 }
 
 const PATCH_TYPES: &[&str] = &[
@@ -356,22 +364,37 @@ fn patch_body(content: &str, body: &[u8]) -> Result<Sent> {
         "application/merge-patch+json" => json().map(Sent::MergePatch),
         "application/strategic-merge-patch+json" => json().map(Sent::StrategicPatch),
         "application/apply-patch+yaml" => decode_yaml(body).map(|decoded| Sent::Apply(decoded.value)),
-        other => Err(ApiError::unsupported_media_type(other, PATCH_TYPES)),
+        _ => Err(ApiError::unsupported_media_type(PATCH_TYPES)),
     }
 }
 
-fn delete_options(content: &str, body: &[u8]) -> Result<DeleteOptions> {
+fn delete_options(content: &str, body: &[u8], call: &mut Call) -> Result<DeleteOptions> {
     if body.is_empty() {
-        return Ok(DeleteOptions::default());
+        return Ok(DeleteOptions::default().with_query(call));
     }
     let Decoded { value, .. } = decode(content, body)?;
-    DeleteOptions::parse(&value)
-}
-
-fn options_dry_run(body: &[u8]) -> bool {
-    let options: Value = serde_json::from_slice(body).unwrap_or_default();
-    options["dryRun"].as_array().is_some_and(|list| list.iter().any(|d| d == "All"))
+    let dry_run = value["dryRun"].as_array().is_some_and(|list| list.iter().any(|d| d == "All"));
+    call.query.dry_run |= dry_run;
+    Ok(DeleteOptions::parse(&value)?.with_query(call))
 }
 
 /// The code of an answer that is only a body.
 const OK: StatusCode = StatusCode::OK;
+
+#[cfg(test)]
+mod tests {
+    use super::{delete_options, protobuf};
+
+    #[test]
+    fn a_deletion_that_is_only_tried_is_seen_in_every_form() {
+        let wire = b"k8s\0\n\x13\n\x02v1\x12\rDeleteOptions\x12\x05*\x03All";
+        for (content, body) in [
+            ("application/json", br#"{"dryRun":["All"]}"#.as_slice()),
+            ("application/yaml", b"dryRun: [All]"),
+            (protobuf::MEDIA_TYPE, wire),
+        ] {
+            assert!(delete_options(content, body).unwrap().1, "{content}");
+        }
+        assert!(!delete_options(protobuf::MEDIA_TYPE, &wire[..wire.len() - 7]).unwrap().1);
+    }
+}

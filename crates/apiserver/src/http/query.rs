@@ -2,7 +2,9 @@
 //!
 //! Must never act on a parameter; the verbs do.
 
-use crate::error::{ApiError, Result};
+use http::Method;
+
+use crate::error::{ApiError, FieldError, FieldReason, Result, Subject};
 use crate::selector::{FieldSelector, LabelSelector};
 
 /// How unknown and duplicate fields in a body are treated.
@@ -65,15 +67,15 @@ pub struct Query {
 }
 
 impl Query {
-    pub fn parse(query: &str) -> Result<Self> {
+    pub fn parse(query: &str, method: &Method) -> Result<Self> {
         let mut parsed = Self::default();
         for (key, value) in form_pairs(query) {
-            parsed.set(&key, &value)?;
+            parsed.set(&key, &value, method)?;
         }
         Ok(parsed)
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+    fn set(&mut self, key: &str, value: &str, method: &Method) -> Result<()> {
         let bad = |what: &str| ApiError::bad_request(format!("query parameter {key}={value:?}: {what}"));
         match key {
             "labelSelector" => {
@@ -84,7 +86,8 @@ impl Query {
                 self.fields = FieldSelector::parse(value).map_err(ApiError::bad_request)?;
             }
             "limit" => {
-                self.limit = value.parse().map_err(|_| bad("must be a number that is not negative"))?
+                let limit: i64 = value.parse().map_err(|_| bad("must be a number"))?;
+                self.limit = usize::try_from(limit).unwrap_or(0);
             }
             "continue" => self.continue_token = value.into(),
             "resourceVersion" if value.is_empty() => {}
@@ -108,11 +111,24 @@ impl Query {
             "dryRun" => match value {
                 "All" => self.dry_run = true,
                 "" => {}
-                _ => return Err(bad("the only supported value is All")),
+                _ => {
+                    let given = serde_json::Value::from(vec![value]);
+                    return Err(refused(method, FieldError::not_supported("dryRun", given, &["All"])));
+                }
             },
             "fieldManager" => {
-                if value.chars().count() > 128 || value.chars().any(char::is_control) {
-                    return Err(bad("must be printable and no longer than 128 characters"));
+                if value.chars().count() > 128 {
+                    let mut long = FieldError::forbidden("fieldManager", "may not be more than 128 bytes");
+                    long.reason = FieldReason::TooLong;
+                    return Err(refused(method, long));
+                }
+                if value.chars().any(char::is_control) {
+                    let odd = FieldError::invalid(
+                        "fieldManager",
+                        value,
+                        "should only contain printable characters",
+                    );
+                    return Err(refused(method, odd));
                 }
                 self.field_manager = value.into();
             }
@@ -121,7 +137,13 @@ impl Query {
                     "" | "Warn" => FieldValidation::Warn,
                     "Ignore" => FieldValidation::Ignore,
                     "Strict" => FieldValidation::Strict,
-                    _ => return Err(bad("must be Ignore, Warn or Strict")),
+                    _ => {
+                        let known = ["", "Ignore", "Strict", "Warn"];
+                        return Err(refused(
+                            method,
+                            FieldError::not_supported("fieldValidation", value, &known),
+                        ));
+                    }
                 }
             }
             "force" => self.force = truth(value),
@@ -146,6 +168,19 @@ impl Query {
         }
         Ok(())
     }
+}
+
+/// A parameter that is one of the options of this kind of request.
+fn refused(method: &Method, error: FieldError) -> ApiError {
+    let kind = match method.as_str() {
+        "POST" => "CreateOptions",
+        "PUT" => "UpdateOptions",
+        "PATCH" => "PatchOptions",
+        "DELETE" => "DeleteOptions",
+        _ => "ListOptions",
+    };
+    let subject = Subject { group: "meta.k8s.io".into(), kind: kind.into(), name: String::new() };
+    ApiError::invalid(subject, &[error])
 }
 
 fn invalid_version(value: &str) -> ApiError {
@@ -191,12 +226,15 @@ fn form_decode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+
     use super::{FieldValidation, Propagation, Query};
 
     #[test]
     fn parameters_are_read_and_unknown_ones_ignored() {
         let query = Query::parse(
             "limit=500&labelSelector=app%20in%20(a%2Cb)&watch=true&fieldValidation=Strict&propagationPolicy=Foreground&x=1",
+            &Method::GET,
         )
         .unwrap();
         assert_eq!((query.limit, query.watch), (500, true));
@@ -207,14 +245,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_the_parameter_named() {
-        for (query, word) in [
-            ("limit=many", "limit"),
-            ("dryRun=Some", "dryRun"),
-            ("resourceVersion=abc", "resourceVersion"),
-            ("labelSelector=a%20inn%20b", "requirement"),
+        for (query, code, word) in [
+            ("limit=many", 400, "limit"),
+            ("dryRun=Some", 422, "dryRun"),
+            ("resourceVersion=abc", 400, "resourceVersion"),
+            ("labelSelector=a%20inn%20b", 400, "requirement"),
         ] {
-            let error = Query::parse(query).unwrap_err();
-            assert_eq!(error.code.as_u16(), 400, "{query}");
+            let error = Query::parse(query, &Method::POST).unwrap_err();
+            assert_eq!(error.code.as_u16(), code, "{query}");
             assert!(error.message.contains(word), "{}", error.message);
         }
     }

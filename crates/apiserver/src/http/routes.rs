@@ -83,8 +83,7 @@ impl ApiServer {
             return Ok(None);
         }
         if parts.method != Method::GET && parts.method != Method::HEAD {
-            let subject = crate::error::Subject { kind: path.into(), ..Default::default() };
-            return Err(ApiError::method_not_supported(subject, &parts.method));
+            return Err(ApiError::method_not_allowed());
         }
         let table = self.api.registry.table();
         let aggregated = style.accept.aggregated;
@@ -156,7 +155,7 @@ fn discovered(style: Style, value: &serde_json::Value) -> Response<Body> {
 
 fn root(table: &crate::registry::Table) -> serde_json::Value {
     let mut paths = vec!["/api".to_string(), "/api/v1".into(), "/apis".into()];
-    for group in table.groups().filter(|g| !g.is_empty()) {
+    for group in table.groups().into_iter().filter(|g| !g.is_empty()) {
         paths.push(format!("/apis/{group}"));
         paths.extend(table.versions(group).iter().map(|v| format!("/apis/{group}/{v}")));
     }

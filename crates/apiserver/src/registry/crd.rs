@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::builtins::unwritten;
 use super::{Custom, CustomColumn, Resource, Scale, Source, Table};
 use crate::error::FieldError;
-use crate::schema;
+use crate::schema::{self, Schema};
 
 /// The names a definition claims in its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
 fn resource(crd: &Value, version: &Value, stored: &str, only: bool) -> Result<Resource, Vec<FieldError>> {
     let names = CrdNames::of(crd);
     let open_api = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
-    let schema = schema::from_crd(&open_api)?;
+    let schema = Arc::new(schema::from_crd(&open_api)?);
     let subresources = &version["subresources"];
     let has_status = subresources.get("status").is_some();
     let name = version["name"].as_str().unwrap_or_default().to_string();
@@ -79,7 +79,7 @@ fn resource(crd: &Value, version: &Value, stored: &str, only: bool) -> Result<Re
         categories: names.categories,
         namespaced: crd["spec"]["scope"] == "Namespaced",
         stored_version: stored.into(),
-        schema: Arc::new(schema),
+        schema: schema.clone(),
         has_status,
         has_generation: true,
         scale: scale(&subresources["scale"]),
@@ -87,11 +87,20 @@ fn resource(crd: &Value, version: &Value, stored: &str, only: bool) -> Result<Re
             columns: columns(&version["additionalPrinterColumns"]),
             selectable: selectable(&version["selectableFields"]),
             deprecation: deprecation(crd, version),
-            only_version: only,
+            // A default that came later is filled in when an older object is read.
+            as_stored: only && !(has_defaults(&schema) && crd["metadata"]["generation"].as_i64() > Some(1)),
             open_api: Arc::new(open_api),
         }),
         unwritten: unwritten(has_status),
     })
+}
+
+fn has_defaults(schema: &Schema) -> bool {
+    let within = |child: &Option<Arc<Schema>>| child.as_ref().is_some_and(|c| has_defaults(c));
+    schema.default.is_some()
+        || schema.properties.values().any(|child| has_defaults(child))
+        || within(&schema.additional)
+        || within(&schema.items)
 }
 
 fn scale(paths: &Value) -> Option<Scale> {
@@ -138,7 +147,7 @@ fn deprecation(crd: &Value, version: &Value) -> Option<String> {
     }))
 }
 
-/// The first name that another definition of the group holds already, with the reason for `NamesAccepted`.
+/// A name that another definition of the group holds already, with the reason for `NamesAccepted`.
 pub fn name_conflicts(table: &Table, crd: &Value) -> Option<(&'static str, String)> {
     let names = CrdNames::of(crd);
     let storage = names.storage();
@@ -154,29 +163,28 @@ pub fn name_conflicts(table: &Table, crd: &Value) -> Option<(&'static str, Strin
             .any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
     };
     let kind_taken = |kind: &str| others.iter().any(|r| r.kind == kind || r.list_kind == kind);
-    let in_use = |name: &str| format!("{name:?} is already in use");
-    if taken(&names.plural) {
-        return Some(("PluralConflict", in_use(&names.plural)));
-    }
-    if taken(&names.singular) {
-        return Some(("SingularConflict", in_use(&names.singular)));
-    }
-    if let Some(short) = names.short_names.iter().find(|s| taken(s)) {
-        return Some(("ShortNamesConflict", in_use(short)));
-    }
-    if kind_taken(&names.kind) {
-        return Some(("KindConflict", in_use(&names.kind)));
-    }
-    kind_taken(&names.list_kind).then(|| ("ListKindConflict", in_use(&names.list_kind)))
+    let short = names.short_names.iter().find(|s| taken(s));
+    let checks = [
+        ("PluralConflict", Some(&names.plural).filter(|n| taken(n))),
+        ("SingularConflict", Some(&names.singular).filter(|n| taken(n))),
+        ("ShortNamesConflict", short),
+        ("KindConflict", Some(&names.kind).filter(|k| kind_taken(k))),
+        ("ListKindConflict", Some(&names.list_kind).filter(|k| kind_taken(k))),
+    ];
+    // Kubernetes reports the last conflict it meets.
+    checks
+        .into_iter()
+        .rev()
+        .find_map(|(reason, name)| name.map(|n| (reason, format!("{n:?} is already in use"))))
 }
 
 /// The conditions a definition gets when it is written; transition times move only with the status.
-pub fn accepted_conditions(crd: &Value, conflict: Option<(&'static str, String)>, now: Timestamp) -> Value {
-    let accepted = match &conflict {
+pub fn accepted_conditions(crd: &Value, conflict: Option<&(&'static str, String)>, now: Timestamp) -> Value {
+    let accepted = match conflict {
         None => ("True", "NoConflicts", "no conflicts found".to_string()),
         Some((reason, message)) => ("False", *reason, message.clone()),
     };
-    let established = match &conflict {
+    let established = match conflict {
         None => ("True", "InitialNamesAccepted", "the initial names have been accepted".to_string()),
         Some(_) => ("False", "NotAccepted", "not all names are accepted".to_string()),
     };

@@ -25,6 +25,16 @@ pub struct Registry {
     change: Mutex<()>,
 }
 
+const BUILTIN_GROUPS: &[&str] = &[
+    "",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "storage.k8s.io",
+    "apiextensions.k8s.io",
+    "coordination.k8s.io",
+];
+
 /// group → version → plural → resource
 type Groups = BTreeMap<String, BTreeMap<String, BTreeMap<String, Arc<Resource>>>>;
 
@@ -110,9 +120,12 @@ impl Table {
         self.groups.retain(|_, versions| !versions.is_empty());
     }
 
-    /// Group names, the core group first.
-    pub fn groups(&self) -> impl Iterator<Item = &str> {
-        self.groups.keys().map(String::as_str)
+    /// Group names: the core group, Kubernetes' own in its order, then all others. Clients that meet a short
+    /// name twice take the first.
+    pub fn groups(&self) -> Vec<&str> {
+        let mut groups: Vec<&str> = self.groups.keys().map(String::as_str).collect();
+        groups.sort_by_key(|group| BUILTIN_GROUPS.iter().position(|g| g == group).unwrap_or(usize::MAX));
+        groups
     }
 
     /// The versions of a group, the preferred one first.
@@ -140,7 +153,7 @@ impl Table {
                 .entry(&resource.storage)
                 .and_modify(|e| {
                     if better {
-                        *e = resource
+                        *e = resource;
                     }
                 })
                 .or_insert(resource);

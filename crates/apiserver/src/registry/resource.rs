@@ -56,8 +56,8 @@ pub struct Custom {
     pub selectable: Vec<String>,
     /// The warning for users of a deprecated version.
     pub deprecation: Option<String>,
-    /// Whether all objects lie in the store in the version that is served.
-    pub only_version: bool,
+    /// Whether all objects lie in the store in the version that is served, with the defaults it has now.
+    pub as_stored: bool,
     /// The published schema, for OpenAPI.
     pub open_api: Arc<Value>,
 }
@@ -101,7 +101,7 @@ impl Resource {
     pub fn served_as_stored(&self) -> bool {
         match &self.source {
             Source::Builtin(kind) => kind.group == self.storage_group(),
-            Source::Custom(custom) => custom.only_version,
+            Source::Custom(custom) => custom.as_stored,
         }
     }
 
@@ -129,6 +129,16 @@ impl Resource {
     /// Whether this is the built-in resource of the core group with that plural.
     pub fn is_core(&self, plural: &str) -> bool {
         self.group.is_empty() && self.plural == plural
+    }
+
+    /// A new object is generation 1, except for the one kind that shows none until its first change.
+    pub fn counts_from_one(&self) -> bool {
+        !(self.group == "storage.k8s.io" && self.plural == "csidrivers")
+    }
+
+    /// Namespaces go one by one: all at once would be everything there is.
+    pub fn deletes_collections(&self) -> bool {
+        !self.is_core("namespaces")
     }
 
     pub fn is_crd(&self) -> bool {

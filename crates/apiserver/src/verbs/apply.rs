@@ -5,19 +5,22 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::create::{Ownership, unwritten, write_context};
+use super::patch::options_error;
 use super::{Answer, Api, Call, shape};
-use crate::error::{ApiError, Result};
+use crate::error::{ApiError, FieldError, Result};
 use crate::fields::{self, ApplyError};
 use crate::http::media::Decoded;
+use crate::http::query::FieldValidation;
 use crate::meta;
 
 impl Api {
     pub(super) async fn apply(&self, call: &mut Call, config: Value) -> Result<Answer> {
         if call.query.field_manager.is_empty() {
-            return Err(ApiError::bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
+            return Err(options_error(FieldError::required("fieldManager", "is required for apply patch")));
         }
+        check_identity(call, &config)?;
+        // Who applies a field means to own it: one that does not exist is always a mistake.
+        call.query.field_validation = FieldValidation::Strict;
         let config = shape::admit(call, Decoded { value: config, duplicates: Vec::new() })?;
         if self.live(call)?.is_none() {
             if !call.subresource.is_empty() {
@@ -39,6 +42,25 @@ impl Api {
         let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_string();
         self.change(call, Ownership::Done, &version, |call, live| applied(call, Some(live), &config)).await
     }
+}
+
+/// An applied configuration says in full what it is about.
+fn check_identity(call: &Call, config: &Value) -> Result<()> {
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    if text("apiVersion").is_empty() || text("kind").is_empty() {
+        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={}",
+            text("kind")
+        )));
+    }
+    if meta::name(config).is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
+    }
+    Ok(())
 }
 
 fn applied(call: &Call, live: Option<&Value>, config: &Value) -> Result<Value> {

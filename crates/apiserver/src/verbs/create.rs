@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Answer, Api, Call, custom_definitions, shape};
 use crate::admission::{Operation, Phase, Reviewed};
+use crate::builtin;
 use crate::error::{ApiError, Cause, Result};
 use crate::fields::{self, WriteContext};
 use crate::http::media::Decoded;
@@ -33,7 +34,7 @@ impl Api {
         mut object: Value,
         own: Ownership,
     ) -> Result<Value> {
-        self.require_namespace(call)?;
+        self.require_namespace(call, meta::name(&object))?;
         let resource = call.resource.clone();
         let keeps_status = resource.builtin().is_some_and(|kind| kind.status_on_create);
         if resource.has_status
@@ -69,12 +70,15 @@ impl Api {
     ) -> Result<Value> {
         let now = Timestamp::now();
         meta::prepare_create(&mut object, &call.namespace, resource.namespaced, now);
-        if resource.has_generation {
+        if resource.has_generation && resource.counts_from_one() {
             object["metadata"]["generation"] = 1.into();
         }
         shape::default(resource, &mut object);
+        if resource.is_core("persistentvolumes") {
+            object["status"]["lastPhaseTransitionTime"] = meta::time_text(now).into();
+        }
         if resource.is_crd() {
-            custom_definitions::prepare(self, &mut object, None, now);
+            custom_definitions::prepare(self, &mut object, now);
         }
         let mut object = self.mutate(call, Operation::Create, None, object).await?;
         shape::validate(resource, &object, None)?;
@@ -89,18 +93,18 @@ impl Api {
         let key = Key::new(&resource.storage, &call.namespace, &name);
         if call.query.dry_run {
             return match self.store.get(&key).map_err(|e| call.store_error(e))? {
-                Some(_) => Err(ApiError::already_exists(resource.subject(&name))),
+                Some(_) => Err(self.taken(resource, &key)),
                 None => Ok(object),
             };
         }
         let write = Write {
-            key,
+            key: key.clone(),
             expect: Expect::Absent,
             action: Action::Put(shape::stored(resource, object.clone())),
             previous: None,
         };
         let stored = self.store.commit(write).await.map_err(|e| match e {
-            StoreError::Exists => ApiError::already_exists(resource.subject(&name)),
+            StoreError::Exists => self.taken(resource, &key),
             other => call.store_error(other),
         })?;
         object["metadata"]["resourceVersion"] = stored.revision.to_string().into();
@@ -108,8 +112,19 @@ impl Api {
         Ok(object)
     }
 
+    /// The name is taken; by an object that is on its way out, if that is so.
+    fn taken(&self, resource: &Resource, key: &Key) -> ApiError {
+        let mut error = ApiError::already_exists(resource.subject(key.name()));
+        if let Ok(Some(stored)) = self.store.get(key)
+            && serde_json::from_slice(&stored.json).is_ok_and(|object: Value| meta::is_deleting(&object))
+        {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    }
+
     /// A namespaced object needs a namespace that is there to stay.
-    pub(super) fn require_namespace(&self, call: &Call) -> Result<()> {
+    fn require_namespace(&self, call: &Call, name: &str) -> Result<()> {
         if !call.resource.namespaced || call.resource.storage.is_empty() {
             return Ok(());
         }
@@ -132,7 +147,7 @@ impl Api {
             "unable to create new content in namespace {} because it is being terminated",
             call.namespace
         );
-        let mut error = ApiError::forbidden(call.resource.subject(&call.name), why);
+        let mut error = ApiError::forbidden(call.resource.subject(name), why);
         error.causes.push(Cause {
             reason: "NamespaceTerminating".into(),
             message: format!("namespace {} is being terminated", call.namespace),
@@ -181,7 +196,12 @@ impl Api {
     ) -> Result<()> {
         let resource = &call.resource;
         let api_version = resource.api_version();
-        let context = write_context(call, &api_version, now);
+        let zero = match (live, resource.builtin()) {
+            (None, Some(kind)) => Some(builtin::zero::of(kind)),
+            _ => None,
+        };
+        let mut context = write_context(call, &api_version, now);
+        context.zero = zero.as_ref();
         fields::track_update(&resource.schema, live, object, unwritten(call), &context)
             .map_err(|e| ApiError::bad_request(format!("cannot track who owns which field: {e}")))
     }
@@ -216,7 +236,7 @@ fn reviewed<'a>(call: &'a Call, operation: Operation, old: Option<&'a Value>) ->
 }
 
 pub(super) fn write_context<'a>(call: &'a Call, api_version: &'a str, now: Timestamp) -> WriteContext<'a> {
-    WriteContext { manager: call.manager(), api_version, subresource: &call.subresource, now }
+    WriteContext { manager: call.manager(), api_version, subresource: &call.subresource, now, zero: None }
 }
 
 pub(super) fn unwritten(call: &Call) -> &fields::Set {

@@ -13,19 +13,13 @@ use crate::schema;
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Fills the status that the server keeps: names, versions that were ever stored, conditions.
-pub(super) fn prepare(api: &Api, crd: &mut Value, old: Option<&Value>, now: Timestamp) {
-    if old.is_none() {
-        let mut finalizers: Vec<String> = meta::finalizers(crd).into_iter().map(str::to_string).collect();
-        finalizers.push(CLEANUP.into());
-        let finalizers: Vec<&str> = finalizers.iter().map(String::as_str).collect();
-        meta::set_finalizers(crd, &finalizers);
-    }
+pub(super) fn prepare(api: &Api, crd: &mut Value, now: Timestamp) {
     if meta::is_deleting(crd) {
         return;
     }
     let names = CrdNames::of(crd);
     let conflict = registry::name_conflicts(&api.registry.table(), crd);
-    let conditions = registry::accepted_conditions(crd, conflict.clone(), now);
+    let conditions = registry::accepted_conditions(crd, conflict.as_ref(), now);
     let accepted =
         if conflict.is_none() { crd["spec"]["names"].clone() } else { json!({ "kind": "", "plural": "" }) };
     let mut stored: Vec<Value> =
@@ -61,7 +55,7 @@ pub(super) fn validate(resource: &Resource, crd: &Value, old: Option<&Value>) ->
             None => errors.push(FieldError::required(path, "schemas are required")),
         }
     }
-    shape::refuse(resource, meta::name(crd), errors)
+    shape::refuse(resource, meta::name(crd), &errors)
 }
 
 /// Serves the definition's resources, when its names are accepted.

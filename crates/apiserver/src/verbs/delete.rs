@@ -15,6 +15,10 @@ use crate::store::{Action, Expect, StoreError, Write};
 pub const ORPHAN: &str = "orphan";
 pub const FOREGROUND: &str = "foregroundDeletion";
 
+/// What everything else stands on.
+const PROTECTED_NAMESPACES: &[&str] =
+    &["default", "kube-system", "kube-public", crate::auth::SYSTEM_NAMESPACE];
+
 const ATTEMPTS: usize = 16;
 /// Objects that a collection delete reads at once.
 const PAGE: usize = 500;
@@ -74,6 +78,10 @@ enum Step {
 
 impl Api {
     pub async fn delete(&self, call: &mut Call, options: &DeleteOptions) -> Result<Answer> {
+        if call.resource.is_core("namespaces") && PROTECTED_NAMESPACES.contains(&call.name.as_str()) {
+            let subject = call.resource.subject(&call.name);
+            return Err(ApiError::forbidden(subject, "this namespace may not be deleted"));
+        }
         for attempt in 1.. {
             let live = self.live(call)?.ok_or_else(|| call.not_found())?;
             preconditions(call, options, &live)?;
@@ -128,7 +136,7 @@ impl Api {
                 let mut one = call.for_object(stored.key.namespace(), stored.key.name());
                 match self.delete(&mut one, options).await {
                     Ok(Answer::Object(_, _)) => {
-                        deleted.push(shape::parse_stored(&call.resource, &stored.json)?)
+                        deleted.push(shape::parse_stored(&call.resource, &stored.json)?);
                     }
                     Ok(_) => {}
                     // Somebody else deleted it first.
@@ -176,20 +184,22 @@ impl Call {
 }
 
 fn preconditions(call: &Call, options: &DeleteOptions, live: &Live) -> Result<()> {
-    let conflict = |what: &str, wanted: &str, found: &str| {
-        let why =
-            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-        Err(ApiError::conflict(call.resource.subject(&call.name), why))
+    let conflict = |what: &str, wanted: &str, found: &str, maybe: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+             The object might have been {maybe}"
+        );
+        Err(ApiError::conflict(call.resource.kind_subject(&call.name), why))
     };
     if let Some(uid) = &options.uid
         && uid != meta::uid(&live.object)
     {
-        return conflict("UID", uid, meta::uid(&live.object));
+        return conflict("UID", uid, meta::uid(&live.object), "deleted and then recreated");
     }
     if let Some(version) = &options.resource_version
         && *version != live.revision.to_string()
     {
-        return conflict("ResourceVersion", version, &live.revision.to_string());
+        return conflict("ResourceVersion", version, &live.revision.to_string(), "modified");
     }
     Ok(())
 }
@@ -205,6 +215,9 @@ fn plan(resource: &Resource, live: &Value, options: &DeleteOptions) -> Step {
             Propagation::Foreground => finalizers.push(FOREGROUND),
             Propagation::Background => {}
         }
+    }
+    if resource.is_crd() && !meta::is_deleting(live) && !finalizers.contains(&custom_definitions::CLEANUP) {
+        finalizers.push(custom_definitions::CLEANUP);
     }
     meta::set_finalizers(&mut object, &finalizers);
     let grace = grace_seconds(resource, live, options);

@@ -101,6 +101,7 @@ impl Call {
     }
 
     /// An error of the store, as this request's client understands it.
+    #[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands over")]
     pub fn store_error(&self, error: StoreError) -> ApiError {
         let subject = self.resource.subject(&self.name);
         match error {

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::create::Ownership;
 use super::{Answer, Api, Call, Sent, shape};
-use crate::error::{ApiError, Result};
-use crate::meta;
+use crate::error::{ApiError, FieldError, Result, Subject};
 use crate::patch::{self, PatchError};
 
 impl Api {
@@ -19,14 +18,22 @@ impl Api {
         if let Sent::StrategicPatch(_) = &sent
             && call.resource.is_custom()
         {
-            return Err(ApiError::unsupported_media_type(
-                "application/strategic-merge-patch+json",
-                &[
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                    "application/apply-patch+yaml",
-                ],
-            ));
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ]));
+        }
+        if call.query.force {
+            return Err(options_error(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            )));
+        }
+        if let Sent::MergePatch(patch) | Sent::StrategicPatch(patch) = &sent
+            && !patch.is_object()
+        {
+            return Err(ApiError::bad_request("error decoding patch: a merge patch must be an object"));
         }
         let version = version_in(&sent);
         self.change(call, Ownership::Track, &version, |call, live| {
@@ -36,6 +43,12 @@ impl Api {
         })
         .await
     }
+}
+
+/// A query parameter that does not fit this kind of patch.
+pub(super) fn options_error(error: FieldError) -> ApiError {
+    let subject = Subject { group: "meta.k8s.io".into(), kind: "PatchOptions".into(), name: String::new() };
+    ApiError::invalid(subject, &[error])
 }
 
 /// The version that a patch itself asks for.
@@ -67,18 +80,39 @@ pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Resul
         Sent::StrategicPatch(changes) => patch::strategic(&resource.schema, object, changes),
         Sent::Object(_) | Sent::Apply(_) => return Err(ApiError::internal("not a patch")),
     };
-    result.map_err(|error| patch_error(call, &error))?;
+    result.map_err(|error| patch_error(&error))?;
+    let text = patch_text(sent);
     if !object.is_object() || !object["metadata"].is_object() {
-        return Err(ApiError::bad_request("the patch leaves no object with metadata"));
+        return Err(unfit(&text, "it leaves no object with metadata"));
     }
-    if meta::name(object) != call.name {
-        return Err(ApiError::bad_request("the name of the object cannot be changed by a patch"));
-    }
-    shape::identify(call, object)?;
-    shape::tidy(call, object, Vec::new())
+    shape::place(call, object)?;
+    shape::check_kind(call, object)
+        .and_then(|()| shape::tidy(call, object, Vec::new()))
+        .map_err(|error| unfit(&text, why(&error.message)))
 }
 
-fn patch_error(call: &Call, error: &PatchError) -> ApiError {
+/// The last part of "X in version Y cannot be handled as a X: why".
+fn why(message: &str) -> &str {
+    let rest = message.split_once(" cannot be handled as a ").map_or(message, |(_, rest)| rest);
+    if rest.len() == message.len() { message } else { rest.split_once(": ").map_or(rest, |(_, why)| why) }
+}
+
+fn patch_text(sent: &Sent) -> String {
+    match sent {
+        Sent::JsonPatch(patch)
+        | Sent::MergePatch(patch)
+        | Sent::StrategicPatch(patch)
+        | Sent::Apply(patch) => patch.to_string(),
+        Sent::Object(decoded) => decoded.value.to_string(),
+    }
+}
+
+/// What the patch makes of the object is no object of its kind.
+fn unfit(patch: &str, why: &str) -> ApiError {
+    ApiError::invalid(Subject::default(), &[FieldError::invalid("patch", patch, why)])
+}
+
+fn patch_error(error: &PatchError) -> ApiError {
     match error {
         PatchError::Unprocessable(_) => {
             let mut refused = ApiError::new(
@@ -86,7 +120,7 @@ fn patch_error(call: &Call, error: &PatchError) -> ApiError {
                 "Invalid",
                 format!("the server rejected our request due to an error in our request: {error}"),
             );
-            refused.subject = Some(call.resource.subject(&call.name));
+            refused.subject = Some(Subject::default());
             refused
         }
         PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),

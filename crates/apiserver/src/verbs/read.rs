@@ -36,6 +36,11 @@ impl Api {
         let filter = self.filter(call)?;
         let token = match call.query.continue_token.as_str() {
             "" => None,
+            _ if call.query.resource_version.is_some_and(|version| version > 0) => {
+                return Err(ApiError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
             text => Some(Token::decode(text)?),
         };
         let wanted = match (&token, call.query.resource_version, call.query.version_match) {
@@ -135,17 +140,27 @@ impl ListBody {
     /// How to go on after the last chunk: the token and what remains.
     pub fn rest(&self) -> (Option<String>, Option<u64>) {
         let Some(start) = &self.start else { return (None, None) };
-        let token = Token { revision: Some(self.revision()), start: start.clone(), left: self.left };
+        let token = Token {
+            version: TOKEN_VERSION.into(),
+            revision: Some(self.revision()),
+            start: start.clone(),
+            left: self.left,
+        };
         (Some(token.encode()), self.left)
     }
 }
 
+const TOKEN_VERSION: &str = "granary/v1";
+
 /// Where a paged list goes on. Opaque to clients.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
+    #[serde(rename = "v", default)]
+    version: String,
     /// The revision of the first page; none to go on at the newest, after the first one has expired.
     #[serde(rename = "rv")]
     revision: Option<u64>,
+    #[serde(default)]
     start: String,
     left: Option<u64>,
 }
@@ -156,15 +171,26 @@ impl Token {
     }
 
     fn decode(text: &str) -> Result<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-        bytes
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+        let refused = |why: String| {
+            Err(ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
+        };
+        let bytes = match URL_SAFE_NO_PAD.decode(text) {
+            Ok(bytes) => bytes,
+            Err(error) => return refused(error.to_string()),
+        };
+        match serde_json::from_slice::<serde_json::Value>(&bytes) {
+            Ok(value) if value["v"] == TOKEN_VERSION => {
+                serde_json::from_value(value).or_else(|error| refused(error.to_string()))
+            }
+            Ok(_) => refused("server does not recognize this encoded version".into()),
+            Err(error) => refused(error.to_string()),
+        }
     }
 }
 
 fn expired(token: &Token) -> ApiError {
-    let again = Token { revision: None, start: token.start.clone(), left: None };
+    let again =
+        Token { version: TOKEN_VERSION.into(), revision: None, start: token.start.clone(), left: None };
     let mut error = ApiError::gone(
         "The provided continue parameter is too old to display a consistent list result. You can start a new \
          list without the continue parameter, or use the continue token in this response to retrieve the \
@@ -199,26 +225,20 @@ impl Filter {
     fn check(&self) -> Result<()> {
         let probe = self.values(&serde_json::Value::Object(serde_json::Map::new()));
         for term in self.fields.terms() {
-            let known = matches!(term.field.as_str(), "metadata.name" | "metadata.namespace")
-                || probe.iter().any(|(field, _)| *field == term.field);
-            if !known {
-                return Err(ApiError::bad_request(format!(
-                    "Unable to find {:?} that match label selector \"\", field selector \"{}{}{}\": field label not supported: {}",
-                    format!(
-                        "{}, Resource={}",
-                        crate::http::media::apiversion(
-                            &format!("{}/", self.resource.group),
-                            &self.resource.version
-                        )
-                        .replace("//", "/"),
-                        self.resource.plural
-                    ),
-                    term.field,
-                    if term.equal { "=" } else { "!=" },
-                    term.value,
-                    term.field
-                )));
+            let field = &term.field;
+            let known = matches!(field.as_str(), "metadata.name" | "metadata.namespace")
+                || probe.iter().any(|(known, _)| known == field);
+            if known {
+                continue;
             }
+            let general = probe.is_empty() && !self.resource.is_custom();
+            return Err(ApiError::bad_request(if general {
+                format!(
+                    "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                )
+            } else {
+                format!("field label not supported: {field}")
+            }));
         }
         Ok(())
     }

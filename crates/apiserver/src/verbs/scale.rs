@@ -30,7 +30,7 @@ impl Api {
                 Sent::JsonPatch(_) | Sent::MergePatch(_) => patched_scale(call, &mut scale, sent)?,
                 // A scale has no lists: both merge alike.
                 Sent::StrategicPatch(changes) | Sent::Apply(changes) => {
-                    crate::patch::merge(&mut scale, changes)
+                    crate::patch::merge(&mut scale, changes);
                 }
                 Sent::Object(_) => return Err(ApiError::internal("not a patch")),
             }

@@ -32,6 +32,9 @@ pub fn served(resource: &Resource, mut object: Value) -> Value {
     if !resource.served_as_stored() {
         object["apiVersion"] = resource.api_version().into();
         object["kind"] = resource.kind.as_str().into();
+        if resource.is_custom() {
+            schema::apply_defaults(&resource.schema, &mut object);
+        }
     }
     object
 }
@@ -55,13 +58,13 @@ pub fn admit(call: &mut Call, sent: Decoded) -> Result<Value> {
         return Err(ApiError::bad_request("the object provided is not a JSON object"));
     }
     identify(call, &mut value)?;
-    let problems = duplicates.into_iter().map(|path| format!("duplicate field {path:?}")).collect();
-    tidy(call, &mut value, problems)?;
+    let duplicates = duplicates.into_iter().map(|path| format!("duplicate field {path:?}")).collect();
+    tidy(call, &mut value, duplicates)?;
     Ok(value)
 }
 
 /// Removes unknown fields as the request asks for, and refuses values of the wrong type in built-in kinds.
-pub fn tidy(call: &mut Call, value: &mut Value, mut problems: Vec<String>) -> Result<()> {
+pub fn tidy(call: &mut Call, value: &mut Value, duplicates: Vec<String>) -> Result<()> {
     let resource = call.resource.clone();
     if !resource.is_custom()
         && let Some(text) = schema::type_errors(&resource.schema, value)
@@ -71,8 +74,11 @@ pub fn tidy(call: &mut Call, value: &mut Value, mut problems: Vec<String>) -> Re
             resource.kind, resource.version, resource.kind
         )));
     }
-    let unknown = schema::prune(&resource.schema, value);
-    problems.extend(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
+    let mut unknown = schema::prune(&resource.schema, value);
+    unknown.sort_by_key(|path| !path.starts_with("metadata."));
+    let mut problems: Vec<String> =
+        unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    problems.extend(duplicates);
     if problems.is_empty() {
         return Ok(());
     }
@@ -93,7 +99,13 @@ pub fn tidy(call: &mut Call, value: &mut Value, mut problems: Vec<String>) -> Re
 }
 
 /// Checks that the body is what the URL says, and completes what it leaves out.
-pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
+fn identify(call: &Call, value: &mut Value) -> Result<()> {
+    check_kind(call, value)?;
+    place(call, value)
+}
+
+/// The object is of the kind and version that the URL names.
+pub fn check_kind(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let expected = resource.api_version();
     match value["apiVersion"].as_str().unwrap_or_default() {
@@ -120,10 +132,11 @@ pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
     if !value["metadata"].is_null() && !value["metadata"].is_object() {
         return Err(ApiError::bad_request("metadata is not an object"));
     }
-    place(call, value)
+    Ok(())
 }
 
-fn place(call: &Call, value: &mut Value) -> Result<()> {
+/// The object has the name and namespace that the URL names.
+pub fn place(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let namespace = meta::text(value, "namespace").to_string();
     if resource.namespaced {
@@ -169,10 +182,23 @@ pub fn default(resource: &Resource, value: &mut Value) {
 pub fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Result<()> {
     let mut errors = meta::validate(value, old, name_rule(resource));
     match resource.source {
-        Source::Builtin(kind) => (kind.validate)(value, old, &mut errors),
-        Source::Custom(_) => errors.extend(schema::validate(&resource.schema, value, old)),
+        Source::Builtin(kind) => {
+            errors.extend(meta::unqualified_finalizers(value));
+            (kind.validate)(value, old, &mut errors);
+        }
+        Source::Custom(_) => {
+            errors.extend(negative_replicas(resource, value));
+            errors.extend(schema::validate(&resource.schema, value, old));
+        }
     }
-    refuse(resource, meta::name(value), dedup(errors))
+    refuse(resource, meta::name(value), &dedup(errors))
+}
+
+/// What the `scale` subresource shows must be a count.
+fn negative_replicas(resource: &Resource, value: &Value) -> Option<FieldError> {
+    let path = &resource.scale.as_ref()?.spec_replicas;
+    let count = value.pointer(path)?.as_i64().filter(|count| *count < 0)?;
+    Some(FieldError::invalid(path.replace('/', "."), count, "should be a non-negative integer"))
 }
 
 /// A kind's own name rule repeats what the general one found.
@@ -186,8 +212,8 @@ fn dedup(errors: Vec<FieldError>) -> Vec<FieldError> {
     kept
 }
 
-pub fn refuse(resource: &Resource, name: &str, errors: Vec<FieldError>) -> Result<()> {
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource.kind_subject(name), &errors)) }
+pub fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> {
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource.kind_subject(name), errors)) }
 }
 
 /// Custom resources are named as most kinds are.

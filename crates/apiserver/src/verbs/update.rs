@@ -18,10 +18,10 @@ const ATTEMPTS: usize = 8;
 impl Api {
     /// PUT.
     pub async fn update(&self, call: &mut Call, sent: Decoded) -> Result<Answer> {
-        let object = shape::admit(call, sent)?;
         if call.subresource == "scale" {
-            return self.update_scale(call, &object).await;
+            return self.update_scale(call, &sent.value).await;
         }
+        let object = shape::admit(call, sent)?;
         if self.live(call)?.is_none() {
             let creates = call.resource.builtin().is_some_and(|kind| kind.create_on_update);
             if creates && call.subresource.is_empty() {
@@ -30,7 +30,8 @@ impl Api {
             }
             return Err(call.not_found());
         }
-        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_string();
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let version = if version == "0" { String::new() } else { version.to_string() };
         if version.is_empty() && call.resource.builtin().is_none_or(|kind| kind.needs_version) {
             let missing = FieldError::invalid(
                 "metadata.resourceVersion",
@@ -39,8 +40,16 @@ impl Api {
             );
             return Err(ApiError::invalid(call.resource.kind_subject(&call.name), &[missing]));
         }
-        self.change(call, Ownership::Track, &version, |_, live| {
+        self.change(call, Ownership::Track, &version, |call, live| {
             let mut object = object.clone();
+            let uid = meta::uid(&object);
+            if !uid.is_empty() && uid != meta::uid(live) {
+                let why = format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    meta::uid(live)
+                );
+                return Err(ApiError::conflict(call.resource.subject(&call.name), why));
+            }
             // A replacement that says nothing of ownership keeps what is known.
             if object["metadata"].get("managedFields").is_none()
                 && let Some(known) = live["metadata"].get("managedFields")
@@ -95,11 +104,8 @@ impl Api {
         let old = &live.object;
         let sent_uid = meta::uid(&object);
         if !sent_uid.is_empty() && sent_uid != meta::uid(old) {
-            let why = format!(
-                "Precondition failed: UID in precondition: {sent_uid}, UID in object meta: {}",
-                meta::uid(old)
-            );
-            return Err(ApiError::conflict(resource.subject(&call.name), why).into());
+            let changed = FieldError::invalid("metadata.uid", sent_uid, "field is immutable");
+            return Err(ApiError::invalid(resource.kind_subject(&call.name), &[changed]).into());
         }
         isolate(call, old, &mut object);
         meta::prepare_update(&mut object, old);
@@ -110,7 +116,7 @@ impl Api {
             (kind.carry)(&mut object, old, now);
         }
         if resource.is_crd() {
-            custom_definitions::prepare(self, &mut object, Some(old), now);
+            custom_definitions::prepare(self, &mut object, now);
         }
         let mut object = self.mutate(call, Operation::Update, Some(old), object).await?;
         if resource.has_generation

@@ -13,7 +13,13 @@ use serde_json::{Value, json};
 use super::WriteContext;
 
 fn at(manager: &str, second: i64) -> WriteContext<'_> {
-    WriteContext { manager, api_version: "v1", subresource: "", now: Timestamp::from_second(second).unwrap() }
+    WriteContext {
+        manager,
+        api_version: "v1",
+        subresource: "",
+        now: Timestamp::from_second(second).unwrap(),
+        zero: None,
+    }
 }
 
 fn web(spec: Value) -> Value {

@@ -196,6 +196,7 @@ fn more_than_ten_updaters_are_merged() {
             api_version: "v1",
             subresource: "",
             now: Timestamp::from_second(n as i64).unwrap(),
+            zero: None,
         };
         live = Some(written(live.as_ref(), new, &ctx));
     }

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# need.sh PROGRAM...: makes sure that these programs are there. On Debian, root gets what is missing from
+# apt; everybody else is told the one command to run. Says nothing when nothing is missing.
+set -euo pipefail
+
+packages=()
+components=()
+
+# Which package brings a program whose name it does not share.
+package_of() {
+    case $1 in
+        cc) echo gcc libc6-dev ;;
+        diff) echo diffutils ;;
+        *) echo "$1" ;;
+    esac
+}
+
+for program in "$@"; do
+    case $program in
+        cargo)
+            command -v cargo >/dev/null || {
+                echo "Rust is missing; https://rustup.rs says how to install it" >&2
+                exit 1
+            }
+            ;;
+        rustfmt) cargo fmt --version >/dev/null 2>&1 || components+=(rustfmt) ;;
+        clippy) cargo clippy --version >/dev/null 2>&1 || components+=(clippy) ;;
+        *) command -v "$program" >/dev/null || read -ra packages < <(echo "${packages[@]}" "$(package_of "$program")") ;;
+    esac
+done
+
+if ((${#components[@]})); then
+    command -v rustup >/dev/null || {
+        echo "missing parts of Rust: ${components[*]}; install them the way Rust was installed" >&2
+        exit 1
+    }
+    rustup component add "${components[@]}"
+fi
+
+((${#packages[@]})) || exit 0
+if ! command -v apt-get >/dev/null; then
+    echo "missing: ${packages[*]} (names of Debian's packages); install them and try again" >&2
+    exit 1
+fi
+if [[ $(id -u) -ne 0 ]]; then
+    echo "missing: ${packages[*]}; install them with" >&2
+    echo "    sudo apt-get update && sudo apt-get install ${packages[*]}" >&2
+    exit 1
+fi
+echo "installing ${packages[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${packages[@]}" >/dev/null

@@ -14,7 +14,7 @@ dir=$(cd "$dir" && pwd)
 
 # Admission plug-ins that add what only a kubelet, a scheduler or a storage controller would use.
 # What is left is the API itself, which is what we compare.
-SWITCHED_OFF=ServiceAccount,DefaultTolerationSeconds,Priority,TaintNodesByCondition,StorageObjectInUseProtection
+SWITCHED_OFF=ServiceAccount,DefaultTolerationSeconds,TaintNodesByCondition,StorageObjectInUseProtection
 CONTROLLERS=namespace-controller,garbage-collector-controller
 
 for tool in "$PEER_DIR"/{etcd,kube-apiserver,kube-controller-manager} openssl curl; do

@@ -258,7 +258,7 @@ impl Store {
             match work.await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "history could not be compacted; trying again later")
+                    tracing::warn!(%error, "history could not be compacted; trying again later");
                 }
                 Err(error) => tracing::error!(%error, "compaction ended unexpectedly"),
             }

@@ -3,6 +3,8 @@
 //!
 //! `GRANARY_CRASH_ROUNDS` says how often, `GRANARY_CRASH_SEED` repeats a run.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::collections::BTreeMap;

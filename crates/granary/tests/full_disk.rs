@@ -1,6 +1,8 @@
 //! A disk that is really full: writes are refused with advice, reads go on, nothing acknowledged is lost, and
 //! when space returns so do writes, without a restart.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::fs::File;
@@ -10,6 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{PATIENCE, Server, up};
+use granary_apiserver::store;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -25,8 +28,8 @@ impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             // Past the test harness, which would keep it to itself.
-            writeln!(std::io::stderr(), "SKIPPED: a disk of {megabytes} MiB needs root to be mounted")
-                .unwrap();
+            let line = format!("SKIPPED: a disk of {megabytes} MiB needs root to be mounted\n");
+            std::io::stderr().write_all(line.as_bytes()).unwrap();
             return None;
         }
         let at = tempfile::tempdir().unwrap();
@@ -120,12 +123,13 @@ async fn a_disk_filled_by_others_stops_writes_until_they_leave() {
     }
 
     disk.fill();
-    for n in 0..3 {
-        assert_full(create(&api, &format!("never-{n}"), 10_000).await);
-        let mut changed = acknowledged[n].clone();
+    for map in acknowledged.iter().take(3) {
+        let name = map.name_any();
+        assert_full(create(&api, &format!("not-{name}"), 10_000).await);
+        let mut changed = map.clone();
         changed.data = None;
-        assert_full(api.replace(&changed.name_any(), &PostParams::default(), &changed).await);
-        assert_full(api.delete(&format!("before-{n}"), &DeleteParams::default()).await);
+        assert_full(api.replace(&name, &PostParams::default(), &changed).await);
+        assert_full(api.delete(&name, &DeleteParams::default()).await);
     }
     assert_holds(&api, &acknowledged).await;
     assert_eq!(api.get("before-7").await.unwrap().data, acknowledged[7].data);
@@ -207,6 +211,46 @@ async fn a_disk_that_fills_up_under_load_loses_nothing() {
         }
         assert_holds(&api, &acknowledged).await;
     }
+    println!("{} commits failed half-way", server.log().matches("a commit failed").count());
+}
+
+/// Without its reserve the database meets the end of the disk in the middle of commits.
+#[tokio::test]
+async fn a_commit_that_finds_no_space_leaves_the_store_as_it_was() {
+    let Some(disk) = SmallDisk::mount(12) else { return };
+    let mut options = store::Options::new(disk.at.path().join("granary.redb"));
+    options.reserve_bytes = 0;
+    let store = store::Store::open(options.clone()).unwrap();
+    let write = |n: u64, size: usize| store::Write {
+        key: store::Key::new("configmaps.", "default", &format!("n{n}")),
+        expect: store::Expect::Absent,
+        action: store::Action::Put(serde_json::json!({ "metadata": {}, "data": "x".repeat(size) })),
+        previous: None,
+    };
+    let mut failures = 0;
+    for round in 0..3 {
+        disk.fill();
+        // Free pages inside the file are used up first.
+        let refused = loop {
+            match store.commit(write(store.revision() + 1, 50_000)).await {
+                Ok(stored) => assert_eq!(stored.revision, store.revision()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, store::StoreError::Full { .. }), "{refused}");
+        failures += 1;
+        let acknowledged = store.revision();
+        assert_eq!(store.count(&store::Prefix::everything()).unwrap(), acknowledged, "reads go on");
+        disk.relieve();
+        let stored = store.commit(write(acknowledged + 1, 50_000)).await.unwrap();
+        assert_eq!(stored.revision, acknowledged + 1, "round {round}");
+    }
+    assert_eq!(failures, 3);
+    let acknowledged = store.revision();
+    store.close().await;
+    let store = store::Store::open(options).unwrap();
+    assert_eq!(store.revision(), acknowledged);
+    assert_eq!(store.count(&store::Prefix::everything()).unwrap(), acknowledged);
 }
 
 async fn write_until_refused(api: Api<ConfigMap>, round: u32, writer: u32) -> (Vec<ConfigMap>, String) {

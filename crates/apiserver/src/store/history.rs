@@ -255,8 +255,8 @@ impl Store {
             let may_shrink = now >= next_shrink;
             let work = tokio::task::spawn_blocking(move || shared.tidy(target, may_shrink));
             match work.await {
-                // Shrinking keeps everybody waiting; it may have a tenth of the time.
-                Ok(Ok(took)) if took > Duration::ZERO => next_shrink = Instant::now() + took * 10,
+                // Shrinking keeps everybody waiting; it may have a fifth of the time.
+                Ok(Ok(took)) if took > Duration::ZERO => next_shrink = Instant::now() + took * 4,
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "history could not be compacted; trying again later");

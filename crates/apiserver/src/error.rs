@@ -172,6 +172,9 @@ pub struct ApiError {
     pub continue_token: Option<String>,
 }
 
+/// The most faults that one answer lists.
+const MAX_CAUSES: usize = 100;
+
 impl ApiError {
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -271,6 +274,8 @@ impl ApiError {
 
     /// `subject.kind` is the kind, not the resource, as Kubernetes does for this reason.
     pub fn invalid(subject: Subject, errors: &[FieldError]) -> Self {
+        // A hostile body can have a million faults; the first ones are enough to go on with.
+        let errors = &errors[..errors.len().min(MAX_CAUSES)];
         let list = match errors {
             [one] => one.to_string(),
             many => {

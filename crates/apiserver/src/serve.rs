@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 /// Why serving ended early.
@@ -33,7 +34,7 @@ pub async fn serve(
     stopping: CancellationToken,
 ) -> Result<(), ServeError> {
     let acceptor = TlsAcceptor::from(tls);
-    let graceful = Arc::new(GracefulShutdown::new());
+    let graceful = GracefulShutdown::new();
     loop {
         let stream = tokio::select! {
             () = stopping.cancelled() => break,
@@ -47,36 +48,39 @@ pub async fn serve(
                 Err(error) => return Err(error.into()),
             },
         };
-        tokio::spawn(connection(stream, acceptor.clone(), router.clone(), graceful.clone()));
+        let (acceptor, router, watcher) = (acceptor.clone(), router.clone(), graceful.watcher());
+        let stopping = stopping.clone();
+        tokio::spawn(async move {
+            // A client that has not finished its handshake has asked for nothing yet.
+            let stream = tokio::select! {
+                stream = handshake(stream, acceptor) => stream,
+                () = stopping.cancelled() => None,
+            };
+            if let Some(stream) = stream {
+                connection(stream, router, watcher).await;
+            }
+        });
     }
     drop(listener);
-    let Ok(graceful) = Arc::try_unwrap(graceful).or_else(wait_for_handshakes) else { return Ok(()) };
     if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time and were cut off");
     }
     Ok(())
 }
 
-/// Handshakes that are under way at the stop hold a reference; they are not worth waiting for.
-fn wait_for_handshakes(graceful: Arc<GracefulShutdown>) -> Result<GracefulShutdown, Arc<GracefulShutdown>> {
-    std::thread::sleep(Duration::from_millis(10));
-    Arc::try_unwrap(graceful)
-}
-
-async fn connection(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    router: axum::Router,
-    graceful: Arc<GracefulShutdown>,
-) {
+async fn handshake(stream: TcpStream, acceptor: TlsAcceptor) -> Option<TlsStream<TcpStream>> {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no-delay is not available");
     }
-    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake took too long"),
-    };
+    match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
+    None
+}
+
+async fn connection(stream: TlsStream<TcpStream>, router: axum::Router, watcher: Watcher) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
     builder
@@ -87,9 +91,7 @@ async fn connection(
         .keep_alive_timeout(Duration::from_secs(20));
     let service = hyper_util::service::TowerToHyperService::new(router);
     let running = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let watched = graceful.watch(running.into_owned());
-    drop(graceful);
-    if let Err(error) = watched.await {
+    if let Err(error) = watcher.watch(running.into_owned()).await {
         tracing::debug!(%error, "a connection ended early");
     }
 }

@@ -13,13 +13,13 @@ pub struct DataDirLock(File);
 impl DataDirLock {
     pub fn take(data_dir: &Path) -> anyhow::Result<Self> {
         let path = data_dir.join("lock");
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("lock file {}", path.display()))?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).with_context(
+                || {
+                    let dir = data_dir.display();
+                    format!("data directory {dir} cannot be written to; choose another with --data-dir")
+                },
+            )?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
             Err(std::fs::TryLockError::WouldBlock) => {

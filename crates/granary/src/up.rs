@@ -1,7 +1,8 @@
 //! `granary up`: the API, what it does by itself, and an orderly end, in one process.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +28,22 @@ const ADMIN: &str = "admin";
 pub async fn run(arguments: &UpArgs, connection: &granary_cli::ConnectionArgs) -> anyhow::Result<()> {
     let config = Config::gather(arguments, connection)?;
     logs::start(&config.log)?;
+    serve(&config).await.map_err(|error| {
+        if !is_full(&error) {
+            return error;
+        }
+        let dir = config.data_dir.display();
+        error.context(format!("the disk under {dir} is full; free some space and start again"))
+    })
+}
+
+fn is_full(error: &anyhow::Error) -> bool {
+    let kinds =
+        error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    kinds.into_iter().any(|kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+}
+
+async fn serve(config: &Config) -> anyhow::Result<()> {
     let data_dir = &config.data_dir;
     make_private_dir(data_dir)?;
     let mut lock = DataDirLock::take(data_dir)?;
@@ -35,9 +52,11 @@ pub async fn run(arguments: &UpArgs, connection: &granary_cli::ConnectionArgs) -
     })?;
     let address = listener.local_addr()?;
     let server_url = format!("https://{}", reachable(address));
-    lock.describe(&format!("granary up (pid {}, {server_url})", std::process::id()))?;
+    if let Err(error) = lock.describe(&format!("granary up (pid {}, {server_url})", std::process::id())) {
+        tracing::warn!(%error, "the lock file cannot tell others who holds it");
+    }
 
-    let (names, addresses) = certificate_names(&config, address.ip());
+    let (names, addresses) = certificate_names(config, address.ip());
     let certificates = tls::load_or_make(&data_dir.join("tls"), &names, &addresses)?;
     let mut options = store::Options::new(data_dir.join("granary.redb"));
     options.history = config.history;
@@ -49,9 +68,8 @@ pub async fn run(arguments: &UpArgs, connection: &granary_cli::ConnectionArgs) -
     let server = ApiServer::start(options, &definitions).await?;
     let token = admin_token(data_dir)?;
     server.ensure_token(ADMIN, Role::Admin, &token).await?;
-    let config_file = data_dir.join("kubeconfig");
     let document = kubeconfig::document(&server_url, &certificates.ca_pem, ADMIN, &token);
-    tls::write_private(&config_file, serde_saphyr::to_string(&document)?.as_bytes())?;
+    write_if_changed(&data_dir.join("kubeconfig"), &serde_saphyr::to_string(&document)?)?;
 
     let housekeeping = tokio::spawn({
         let server = server.clone();
@@ -109,6 +127,15 @@ fn admin_token(data_dir: &Path) -> anyhow::Result<String> {
     let token = auth::new_token();
     tls::write_private(&path, format!("{token}\n").as_bytes())?;
     Ok(token)
+}
+
+/// Leaves a file alone that is right already, so that a restart needs no space.
+fn write_if_changed(path: &Path, text: &str) -> Result<(), tls::TlsError> {
+    let private = std::fs::metadata(path).is_ok_and(|m| m.permissions().mode() & 0o077 == 0);
+    if private && std::fs::read_to_string(path).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    tls::write_private(path, text.as_bytes())
 }
 
 fn make_private_dir(path: &Path) -> anyhow::Result<()> {

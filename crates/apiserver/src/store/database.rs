@@ -78,7 +78,13 @@ pub(super) fn file_opener(options: &Options) -> Opener {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
                 .map_err(std::io::Error::from)?;
         }
-        Database::builder().set_cache_size(cache).create_file(file)
+        Database::builder()
+            .set_cache_size(cache)
+            .set_repair_callback(|repair| {
+                let percent = (repair.progress() * 100.0) as u32;
+                tracing::info!(percent, "the database was not closed in order and is being checked");
+            })
+            .create_file(file)
     })
 }
 

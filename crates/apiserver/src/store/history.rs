@@ -10,10 +10,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use redb::ReadableTable;
+use tokio::time::Instant;
 
 use super::database::{COMPACTED, INDEX, META, REVISIONS, TOMBSTONE};
 use super::key::{Key, Prefix};
 use super::record::{Change, Header, Record};
+use super::writer::Room;
 use super::{Result, Shared, Store, StoreError};
 
 /// One change as a watcher sees it.
@@ -223,20 +225,26 @@ impl Store {
 
 /// Superseded revisions dropped in one transaction, so that writers wait only briefly.
 const STEP: u64 = 2_000;
+/// Refused writes come in crowds; history is looked through once for all of them.
+const PRESSURE_PAUSE: Duration = Duration::from_millis(200);
 
 impl Store {
     /// Lets history end: keeps what is younger than the configured age and within the configured number of
-    /// revisions. Runs until the store's owner drops the future.
+    /// revisions, and nothing while the disk is full. Runs until the store's owner drops the future.
     pub async fn maintain(&self) {
         let options = &self.shared.options;
-        let mut marks: VecDeque<(tokio::time::Instant, u64)> = VecDeque::new();
+        let mut marks: VecDeque<(Instant, u64)> = VecDeque::new();
         let mut tick = tokio::time::interval(options.history.div_f64(5.0).max(Duration::from_millis(100)));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut next_shrink = Instant::now();
         loop {
-            let now = tick.tick().await;
-            let current = self.revision();
+            let pressed = tokio::select! {
+                _ = tick.tick() => false,
+                () = self.shared.pressure.notified() => true,
+            };
+            let (now, current) = (Instant::now(), self.revision());
             marks.push_back((now, current));
-            let mut target = current.saturating_sub(options.history_limit);
+            let mut target = current.saturating_sub(if pressed { 0 } else { options.history_limit });
             while let Some((since, revision)) = marks.front().copied()
                 && now.duration_since(since) >= options.history
             {
@@ -244,29 +252,40 @@ impl Store {
                 marks.pop_front();
             }
             let shared = self.shared.clone();
-            let work = tokio::task::spawn_blocking(move || {
-                shared.ring.shrink();
-                let mut freed = false;
-                while shared.compact(target)? {
-                    freed = true;
-                }
-                if freed && super::writer::Room::of(&shared).is_short() {
-                    shared.handle.shrink()?;
-                }
-                Ok::<_, StoreError>(())
-            });
+            let may_shrink = now >= next_shrink;
+            let work = tokio::task::spawn_blocking(move || shared.tidy(target, may_shrink));
             match work.await {
-                Ok(Ok(())) => {}
+                // Shrinking keeps everybody waiting; it may have a fifth of the time.
+                Ok(Ok(took)) if took > Duration::ZERO => next_shrink = Instant::now() + took * 4,
+                Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "history could not be compacted; trying again later")
+                    tracing::warn!(%error, "history could not be compacted; trying again later");
                 }
                 Err(error) => tracing::error!(%error, "compaction ended unexpectedly"),
+            }
+            if pressed {
+                tokio::time::sleep(PRESSURE_PAUSE).await;
             }
         }
     }
 }
 
 impl Shared {
+    /// Compacts to `target` and gives space back to a disk that needs it; tells how long the latter took.
+    fn tidy(&self, target: u64, may_shrink: bool) -> Result<Duration> {
+        self.ring.shrink();
+        while self.compact(target)? {
+            self.shrinkable.store(true, Ordering::Relaxed);
+        }
+        if !may_shrink || !Room::of(self).is_short() || !self.shrinkable.swap(false, Ordering::Relaxed) {
+            return Ok(Duration::ZERO);
+        }
+        let started = Instant::now();
+        self.handle.shrink()?;
+        tracing::info!(bytes = self.file_bytes(), "the disk is short of space; the database was shrunk");
+        Ok(started.elapsed())
+    }
+
     /// Drops what is superseded at or before `target`, a step at a time; tells whether there was anything to do.
     pub(super) fn compact(&self, target: u64) -> Result<bool> {
         // Watchers are turned away before anything is gone.

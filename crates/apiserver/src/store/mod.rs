@@ -20,13 +20,13 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use database::{Handle, Opener};
 pub use error::StoreError;
@@ -115,6 +115,10 @@ struct Shared {
     commits: AtomicU64,
     /// Held by the one who opens the file anew.
     healing: Mutex<()>,
+    /// Told when a write was refused for want of space.
+    pressure: Notify,
+    /// Whether something was dropped since the file was last shrunk.
+    shrinkable: AtomicBool,
 }
 
 enum Job {
@@ -146,6 +150,8 @@ impl Store {
             options,
             commits: AtomicU64::new(0),
             healing: Mutex::new(()),
+            pressure: Notify::new(),
+            shrinkable: AtomicBool::new(false),
         });
         let (jobs, queue) = mpsc::channel(QUEUE);
         let for_writer = shared.clone();
@@ -194,13 +200,17 @@ impl Store {
 
     /// Bytes of the database file.
     pub fn file_bytes(&self) -> u64 {
-        std::fs::metadata(&self.shared.options.path).map_or(0, |m| m.len())
+        self.shared.file_bytes()
     }
 }
 
 impl Shared {
     fn path(&self) -> String {
         self.options.path.display().to_string()
+    }
+
+    fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.options.path).map_or(0, |m| m.len())
     }
 
     fn read<T>(

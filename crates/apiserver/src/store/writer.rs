@@ -153,6 +153,7 @@ impl<'a> Room<'a> {
         if free >= reserve {
             return Ok(());
         }
+        self.shared.pressure.notify_one();
         Err(StoreError::Full {
             path: self.shared.path(),
             detail: format!("{free} bytes are free, {reserve} are kept in reserve"),

@@ -199,7 +199,7 @@ pub fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Resu
             errors.extend(schema::validate(&resource.schema, value, old));
         }
     }
-    refuse(resource, meta::name(value), &dedup(errors))
+    refuse(resource, meta::name(value), &errors)
 }
 
 /// What the `scale` subresource shows must be a count.
@@ -207,17 +207,6 @@ fn negative_replicas(resource: &Resource, value: &Value) -> Option<FieldError> {
     let path = &resource.scale.as_ref()?.spec_replicas;
     let count = value.pointer(path)?.as_i64().filter(|count| *count < 0)?;
     Some(FieldError::invalid(path.replace('/', "."), count, "should be a non-negative integer"))
-}
-
-/// A kind's own name rule repeats what the general one found.
-fn dedup(errors: Vec<FieldError>) -> Vec<FieldError> {
-    let mut kept: Vec<FieldError> = Vec::new();
-    for error in errors {
-        if !kept.contains(&error) {
-            kept.push(error);
-        }
-    }
-    kept
 }
 
 pub fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> {

@@ -98,6 +98,10 @@ impl FieldError {
         Self { path: path.into(), reason: FieldReason::Forbidden, value: None, detail: detail.into() }
     }
 
+    pub fn too_long(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { path: path.into(), reason: FieldReason::TooLong, value: None, detail: detail.into() }
+    }
+
     pub fn duplicate(path: impl Into<String>, value: impl Into<Value>) -> Self {
         Self {
             path: path.into(),

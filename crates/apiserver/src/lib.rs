@@ -69,6 +69,12 @@ impl ApiServer {
         self.api.stopping.cancel();
     }
 
+    /// Closes the store after everything else has ended. A store that is not closed is repaired at the next
+    /// start, which takes longer the more it holds.
+    pub async fn close(&self) {
+        self.api.store.close().await;
+    }
+
     /// Fires when the server begins to stop.
     pub fn stopping(&self) -> CancellationToken {
         self.api.stopping.clone()

@@ -183,10 +183,8 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     if size > names::ANNOTATIONS_MAX_BYTES {
-        let mut error = FieldError::forbidden("metadata.annotations", "");
-        error.reason = crate::error::FieldReason::TooLong;
-        error.detail = format!("may not be more than {} bytes", names::ANNOTATIONS_MAX_BYTES);
-        errors.push(error);
+        let detail = format!("may not be more than {} bytes", names::ANNOTATIONS_MAX_BYTES);
+        errors.push(FieldError::too_long("metadata.annotations", detail));
     }
 }
 
@@ -218,18 +216,18 @@ fn validate_finalizers(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
 }
 
-/// Finalizers of built-in kinds that neither belong to Kubernetes nor name their owner's domain.
-pub fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
-    let standard = ["kubernetes", "orphan", "foregroundDeletion"];
-    finalizers(object)
-        .into_iter()
-        .enumerate()
-        .filter(|(_, name)| !name.contains('/') && !standard.contains(name))
-        .map(|(at, name)| {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            FieldError::invalid(format!("metadata.finalizers[{at}]"), name, why)
-        })
-        .collect()
+/// Built-in kinds also insist that a finalizer says whose it is.
+pub fn validate_qualified_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    for (at, finalizer) in finalizers(object).into_iter().enumerate() {
+        let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+        if !standard && !finalizer.contains('/') {
+            errors.push(FieldError::invalid(
+                format!("metadata.finalizers[{at}]"),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
 }
 
 fn validate_owners(meta: &Value, errors: &mut Vec<FieldError>) {
@@ -238,8 +236,11 @@ fn validate_owners(meta: &Value, errors: &mut Vec<FieldError>) {
     for owner in owners {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().is_none_or(str::is_empty) {
+                // Kubernetes does not say which of the references it is.
                 let path = format!("metadata.ownerReferences.{field}");
-                errors.push(FieldError::invalid(path, "", "must not be empty"));
+                let what =
+                    if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                errors.push(FieldError::invalid(path, "", what));
             }
         }
         if owner["controller"] == true {

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use granary_api::names;
 use serde::Deserialize;
 
 /// All requirements must hold.
@@ -33,13 +34,11 @@ impl LabelSelector {
 
     /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut requirements = Vec::new();
-        for part in split_outside_parentheses(text)? {
-            if !part.trim().is_empty() {
-                requirements.push(Requirement::parse(part.trim())?);
-            }
+        if text.trim().is_empty() {
+            return Ok(Self::default());
         }
-        Ok(Self(requirements))
+        let parts = split_outside_parentheses(text)?;
+        Ok(Self(parts.into_iter().map(|part| Requirement::parse(part.trim())).collect::<Result<_, _>>()?))
     }
 
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
@@ -123,15 +122,15 @@ impl Requirement {
 
     fn new(key: &str, test: Test) -> Result<Self, String> {
         let key = key.trim();
-        if let Some(complaint) = granary_api::names::label_key(key).into_iter().next() {
-            return Err(format!("<nil>: Invalid value: {key:?}: {complaint}"));
+        if let Some(problem) = names::label_key(key).into_iter().next() {
+            return Err(format!("<nil>: Invalid value: {key:?}: {problem}"));
         }
-        if let Test::In(values) | Test::NotIn(values) = &test
-            && let Some(bad) = values
-                .iter()
-                .find(|v| v.len() > 63 || !v.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)))
-        {
-            return Err(format!("values: Invalid value: {bad:?}: must be a valid label value"));
+        if let Test::In(values) | Test::NotIn(values) = &test {
+            for value in values {
+                if let Some(problem) = names::label_value(value).into_iter().next() {
+                    return Err(format!("values[0][{key}]: Invalid value: {value:?}: {problem}"));
+                }
+            }
         }
         Ok(Self { key: key.into(), test })
     }
@@ -173,9 +172,10 @@ impl FieldSelector {
         &self.0
     }
 
+    /// A comma, an equals sign or a backslash in a value is written after a backslash.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
-        for part in text.split(',').filter(|p| !p.is_empty()) {
+        for part in split_unescaped(text).filter(|p| !p.is_empty()) {
             let (field, value, equal) = if let Some((field, value)) = part.split_once("!=") {
                 (field, value, false)
             } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
@@ -183,7 +183,10 @@ impl FieldSelector {
             } else {
                 return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
             };
-            terms.push(Term { field: field.trim().into(), value: value.trim().into(), equal });
+            let value = unescape(value).ok_or_else(|| {
+                format!("invalid field selector: invalid escape sequence in the value of {field:?}")
+            })?;
+            terms.push(Term { field: field.trim().into(), value, equal });
         }
         Ok(Self(terms))
     }
@@ -196,6 +199,28 @@ impl FieldSelector {
     pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|t| (field(&t.field).unwrap_or_default() == t.value) == t.equal)
     }
+}
+
+/// The parts between commas that no backslash escapes.
+fn split_unescaped(text: &str) -> impl Iterator<Item = &str> {
+    let mut escaped = false;
+    text.split(move |c| {
+        let splits = c == ',' && !escaped;
+        escaped = c == '\\' && !escaped;
+        splits
+    })
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.trim().chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => plain.push(rest.next().filter(|e| matches!(e, '\\' | ',' | '='))?),
+            c => plain.push(c),
+        }
+    }
+    Some(plain)
 }
 
 #[cfg(test)]
@@ -233,10 +258,18 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for bad in ["a in (b", "a in b", "a,,=b", "a b", "x>y", "a=b=c d", "in (a)"] {
+        for bad in ["a in (b", "a in b", "a,,=b", "a b", "x>y", "a=b=c d", "in (a)", "a,,b", ",a", "-a=b"] {
             assert!(LabelSelector::parse(bad).is_err(), "{bad}");
         }
         assert!(FieldSelector::parse("metadata.name").is_err());
+        assert!(FieldSelector::parse("metadata.name=a\\b").is_err());
+    }
+
+    #[test]
+    fn a_field_value_can_hold_what_separates_fields() {
+        let selector = FieldSelector::parse(r"spec.a=x\,y\=z\\,spec.b!=1").unwrap();
+        let values: Vec<_> = selector.terms().iter().map(|t| t.value.as_str()).collect();
+        assert_eq!(values, [r"x,y=z\", "1"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn table(resource: &Resource, objects: &[Value], include: &str) -> Value {
         .map(|object| {
             let mut row = json!({ "cells": cells(resource, object, now) });
             match include {
-                "None" => {}
+                "None" => row["object"] = Value::Null,
                 "Object" => row["object"] = object.clone(),
                 _ => row["object"] = partial(object),
             }

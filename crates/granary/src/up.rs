@@ -71,6 +71,7 @@ pub async fn run(arguments: &UpArgs, connection: &granary_cli::ConnectionArgs) -
     server.stop();
     serving.await.context("the listener")??;
     housekeeping.await.context("housekeeping")?;
+    server.close().await;
     tracing::info!("stopped");
     Ok(())
 }

@@ -15,7 +15,9 @@ pub fn of(kind: &Builtin) -> Value {
         ("", "PersistentVolumeClaim") => json!({ "spec": { "resources": {} }, "status": {} }),
         ("", "Pod") => json!({ "spec": { "containers": null }, "status": {} }),
         ("", "Service") => json!({ "spec": {}, "status": { "loadBalancer": {} } }),
-        ("", "Namespace" | "PersistentVolume") => json!({ "spec": {}, "status": {} }),
+        // A namespace gets its finalizer from the server, not from whoever makes it.
+        ("", "Namespace") => json!({ "spec": { "finalizers": ["kubernetes"] }, "status": {} }),
+        ("", "PersistentVolume") => json!({ "spec": {}, "status": {} }),
         ("", "Event") => json!({
             "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null,
             "eventTime": null, "reportingComponent": "", "reportingInstance": "",

@@ -35,6 +35,7 @@ enum Task {
     Definition(String),
 }
 
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// A task that could not be done yet is looked at again after this.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -111,7 +112,7 @@ impl Janitor {
                 Task::Dependent(key) => self.check_dependent(key).await,
                 Task::Owner(key) => self.finish_owner(key).await,
                 Task::Namespace(name) => self.empty_namespace(name).await,
-                Task::Definition(name) => self.empty_definition(name).await,
+                Task::Definition(name) => self.tend_definition(name).await,
             };
             match outcome {
                 Ok(Progress::Done) => {}
@@ -131,10 +132,12 @@ impl Janitor {
         if resource == "namespaces." && mentions(json, b"\"deletionTimestamp\"") {
             self.push(Task::Namespace(event.key.name().into()));
         }
-        if resource == "customresourcedefinitions.apiextensions.k8s.io"
-            && mentions(json, b"\"deletionTimestamp\"")
-        {
-            self.push(Task::Definition(event.key.name().into()));
+        if resource == DEFINITIONS {
+            if event.change == Change::Deleted {
+                self.reconsider_definitions();
+            } else if mentions(json, b"\"deletionTimestamp\"") {
+                self.push(Task::Definition(event.key.name().into()));
+            }
         }
         let owned = mentions(json, b"\"ownerReferences\"");
         match event.change {
@@ -149,6 +152,21 @@ impl Janitor {
                     self.push(Task::Owner(event.key.clone()));
                 }
             }
+        }
+    }
+
+    /// A definition that was refused because of its names may have them now.
+    fn reconsider_definitions(&mut self) {
+        let refused = |_: &Key, json: &[u8]| mentions(json, b"\"NotAccepted\"");
+        let found =
+            self.api.store.snapshot(None).and_then(|snapshot| {
+                snapshot.page(&Prefix::resource(DEFINITIONS), None, usize::MAX, refused)
+            });
+        match found {
+            Ok(page) => {
+                page.items.iter().for_each(|crd| self.push(Task::Definition(crd.key.name().into())));
+            }
+            Err(error) => tracing::error!(%error, "definitions cannot be read"),
         }
     }
 
@@ -171,6 +189,7 @@ impl Janitor {
             Ok(pairs) => pairs.into_iter().for_each(|(_, key)| self.push(Task::Dependent(key))),
             Err(error) => tracing::error!(%error, "owners cannot be read"),
         }
+        self.reconsider_definitions();
         let Ok(snapshot) = self.api.store.snapshot(None) else { return };
         let mut start: Option<String> = None;
         loop {
@@ -240,6 +259,7 @@ pub(crate) fn internal_call(resource: &Arc<Resource>, namespace: &str, name: &st
         accept: Accept::default(),
         user: Identity::component("housekeeping"),
         agent: "granary-housekeeping".into(),
+        duplicates: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{ApiError, Result};
 use crate::meta;
 use crate::registry::{CrdNames, Resource};
 use crate::store::{Key, Prefix};
-use crate::verbs::{CLEANUP, DeleteOptions, Sent};
+use crate::verbs::{CLEANUP, DeleteOptions, Sent, is_established};
 
 impl Janitor {
     pub(super) async fn empty_namespace(&mut self, name: &str) -> Result<Progress> {
@@ -95,6 +95,15 @@ impl Janitor {
                 ),
             ));
         }
+        if !remaining.refusals.is_empty() {
+            conditions.retain(|c| c["type"] != "NamespaceDeletionContentFailure");
+            conditions.push(condition(
+                "NamespaceDeletionContentFailure",
+                "True",
+                "ContentDeletionFailed",
+                format!("Failed to delete all resource types, {}", remaining.refusals_text()),
+            ));
+        }
         call.subresource = "status".into();
         let sent = Sent::MergePatch(json!({ "status": { "conditions": conditions } }));
         match self.api.patch(call, sent).await {
@@ -103,12 +112,20 @@ impl Janitor {
         }
     }
 
-    pub(super) async fn empty_definition(&mut self, name: &str) -> Result<Progress> {
+    /// Empties a definition that is being deleted; serves one that could not be served before.
+    pub(super) async fn tend_definition(&mut self, name: &str) -> Result<Progress> {
         let found = self.api.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         let Some(resource) = found else { return Ok(Progress::Done) };
         let mut call = internal_call(&resource, "", name);
         let Some(live) = self.api.live(&call)? else { return Ok(Progress::Done) };
         let crd = live.object;
+        if !meta::is_deleting(&crd) && !is_established(&crd) {
+            // Writing it again is what looks at its names again.
+            return match self.api.patch(&mut call, Sent::MergePatch(json!({}))).await {
+                Err(error) if !is_gone(&error) => Err(error),
+                _ => Ok(Progress::Done),
+            };
+        }
         let finalizers = meta::finalizers(&crd);
         if !meta::is_deleting(&crd) || !finalizers.contains(&CLEANUP) {
             return Ok(Progress::Done);
@@ -151,8 +168,11 @@ impl Janitor {
         }
     }
 
+    /// A refusal is noted with the object, so that one that cannot go does not keep the others.
     async fn delete_one(&self, resource: &Arc<Resource>, key: &Key, remaining: &mut Remaining) -> Result<()> {
-        self.delete(resource, key, &DeleteOptions::default()).await?;
+        if let Err(error) = self.delete(resource, key, &DeleteOptions::default()).await {
+            remaining.refusals.push(error.message);
+        }
         let call = internal_call(resource, key.namespace(), key.name());
         if let Some(live) = self.api.live(&call)? {
             remaining.note(resource, &live.object);
@@ -166,6 +186,8 @@ impl Janitor {
 struct Remaining {
     kinds: BTreeMap<String, usize>,
     finalizers: BTreeMap<String, usize>,
+    /// Why deletions were refused.
+    refusals: Vec<String>,
 }
 
 impl Remaining {
@@ -183,6 +205,12 @@ impl Remaining {
     fn kinds_text(&self) -> String {
         let parts = self.kinds.iter().map(|(kind, count)| format!("{kind} has {count} resource instances"));
         parts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// As many as a condition has room for.
+    fn refusals_text(&self) -> String {
+        let shown = self.refusals.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("; ");
+        format!("{} remaining: {shown}", self.refusals.len())
     }
 
     fn finalizers_text(&self) -> String {

@@ -103,7 +103,7 @@ pub fn decode(content_type: &str, body: &[u8]) -> Result<Decoded> {
 pub fn decode_json(body: &[u8]) -> Result<Decoded> {
     let mut duplicates = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let node = Node { path: String::new(), duplicates: &mut duplicates };
+    let node = Node { path: Path::Root, duplicates: &mut duplicates };
     let value = node
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
@@ -120,8 +120,46 @@ pub fn decode_yaml(body: &[u8]) -> Result<Decoded> {
     {
         return Ok(decoded);
     }
-    let value = serde_saphyr::from_str::<Value>(text).map_err(|e| bad(e.to_string()))?;
-    Ok(Decoded { value, duplicates: Vec::new() })
+    let mut duplicates = Vec::new();
+    let node = Node { path: Path::Root, duplicates: &mut duplicates };
+    let value = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |reader| {
+        node.deserialize(reader)
+    })
+    // The rest of the message shows the lines of the body again.
+    .map_err(|e| bad(e.to_string().lines().next().unwrap_or_default().to_string()))?;
+    Ok(Decoded { value, duplicates })
+}
+
+/// Repeated members are noted, not refused, and as much nesting is read as JSON may have.
+fn yaml_options() -> serde_saphyr::Options {
+    let budget = serde_saphyr::budget! { max_depth: 127 };
+    serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        budget: budget,
+    }
+}
+
+/// Repeated members that are told of; a body can hold a million of them.
+const MAX_DUPLICATES: usize = 32;
+
+/// Where in a document something is. Written out only when somebody asks: most of the time nobody does, and
+/// a long key above a long list would be copied for every element.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Member(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl std::fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Member(Self::Root, name) => f.write_str(name),
+            Self::Member(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Item(parent, at) => write!(f, "{parent}[{at}]"),
+        }
+    }
 }
 
 fn decode_protobuf(body: &[u8]) -> Result<Decoded> {
@@ -133,7 +171,7 @@ fn decode_protobuf(body: &[u8]) -> Result<Decoded> {
 
 /// Reads one JSON value and notes repeated members on the way; the last one counts.
 struct Node<'a> {
-    path: String,
+    path: Path<'a>,
     duplicates: &'a mut Vec<String>,
 }
 
@@ -183,7 +221,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, list.len());
+            let path = Path::Item(&self.path, list.len());
             match seq.next_element_seed(Node { path, duplicates: self.duplicates })? {
                 Some(value) => list.push(value),
                 None => return Ok(Value::Array(list)),
@@ -194,9 +232,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> std::result::Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if map.contains_key(&key) {
-                self.duplicates.push(path.clone());
+            let path = Path::Member(&self.path, &key);
+            if map.contains_key(&key) && self.duplicates.len() < MAX_DUPLICATES {
+                self.duplicates.push(path.to_string());
             }
             let value = members.next_value_seed(Node { path, duplicates: self.duplicates })?;
             map.insert(key, value);
@@ -223,6 +261,7 @@ mod tests {
         assert_eq!((kubectl.encoding, kubectl.view), (Encoding::Json, View::Table));
         let client_go = accept("application/vnd.kubernetes.protobuf,application/json").unwrap();
         assert_eq!(client_go, Accept::default());
+        assert_eq!(accept("application/vnd.kubernetes.protobuf, */*").unwrap(), Accept::default());
         assert_eq!(accept("application/vnd.kubernetes.protobuf"), None);
         assert!(
             accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
@@ -236,6 +275,16 @@ mod tests {
         let decoded = decode_json(br#"{"spec":{"a":1,"l":[{"b":1,"b":2}],"a":2}}"#).unwrap();
         assert_eq!(decoded.duplicates, ["spec.l[0].b", "spec.a"]);
         assert_eq!(decoded.value["spec"]["a"], 2);
+        let yaml = decode("application/yaml", b"spec:\n  a: 1\n  a: 2\n").unwrap();
+        assert_eq!((yaml.duplicates, &yaml.value["spec"]["a"]), (vec!["spec.a".into()], &2.into()));
+    }
+
+    #[test]
+    fn a_long_key_above_a_long_list_costs_no_more_than_its_length() {
+        let body = format!(r#"{{"{}":[{}0]}}"#, "k".repeat(1 << 20), "0,".repeat(1 << 20));
+        assert_eq!(decode_json(body.as_bytes()).unwrap().duplicates, Vec::<String>::new());
+        let body = format!("{{{}\"a\":0}}", "\"a\":0,".repeat(1 << 18));
+        assert_eq!(decode_json(body.as_bytes()).unwrap().duplicates.len(), super::MAX_DUPLICATES);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl ApiServer {
         let (parts, body) = request.into_parts();
         let mut seen = Seen::default();
         let accept = Accept::of(&parts.headers);
-        let query = Query::parse(parts.uri.query().unwrap_or_default(), &parts.method);
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let style = Style {
             accept: accept.as_ref().copied().unwrap_or_default(),
             pretty: query.as_ref().is_ok_and(|q| q.pretty),
@@ -135,7 +135,8 @@ impl ApiServer {
         let Some(path::Place::Resource(target)) = path::Place::parse(parts.uri.path()) else {
             return Err(ApiError::no_such_path());
         };
-        query.watch |= target.watch;
+        // One object is watched under `/watch/` or by a field selector; asked for by name, it is just sent.
+        query.watch = target.watch || (query.watch && target.name.is_empty());
         let resource = self
             .api
             .registry
@@ -152,10 +153,12 @@ impl ApiServer {
             accept: style.accept,
             user,
             agent: header(&parts.headers, "user-agent").to_string(),
+            duplicates: Vec::new(),
             warnings: Vec::new(),
         };
         authorize(&call, seen.verb)?;
         check_scope(&call, &parts.method)?;
+        call.query.check(seen.verb)?;
         let body = read_body(body).await?;
         self.dispatch(call, parts, body, style).await
     }
@@ -193,15 +196,18 @@ impl ApiServer {
                 api.update(&mut call, sent).await?
             }
             (Method::PATCH, false) => {
-                let sent = patch_body(&content, &body)?;
+                let (sent, duplicates) = patch_body(&content, &body)?;
+                call.duplicates = duplicates;
                 api.patch(&mut call, sent).await?
             }
             (Method::DELETE, false) if call.subresource.is_empty() => {
-                let options = delete_options(&content, &body, &mut call)?;
+                let options = delete_options(&content, &body)?.with_query(&call);
+                call.query.dry_run |= options.dry_run;
                 api.delete(&mut call, &options).await?
             }
             (Method::DELETE, true) if call.resource.deletes_collections() => {
-                let options = delete_options(&content, &body, &mut call)?;
+                let options = delete_options(&content, &body)?.with_query(&call);
+                call.query.dry_run |= options.dry_run;
                 api.delete_collection(&mut call, &options).await?
             }
             _ => return unsupported(),
@@ -357,26 +363,43 @@ const PATCH_TYPES: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 
-fn patch_body(content: &str, body: &[u8]) -> Result<Sent> {
-    let json = || decode_json(body).map(|decoded| decoded.value);
-    match content {
-        "application/json-patch+json" => json().map(Sent::JsonPatch),
-        "application/merge-patch+json" => json().map(Sent::MergePatch),
-        "application/strategic-merge-patch+json" => json().map(Sent::StrategicPatch),
-        "application/apply-patch+yaml" => decode_yaml(body).map(|decoded| Sent::Apply(decoded.value)),
-        _ => Err(ApiError::unsupported_media_type(PATCH_TYPES)),
-    }
+/// A patch, and the fields that occur twice in it.
+fn patch_body(content: &str, body: &[u8]) -> Result<(Sent, Vec<String>)> {
+    let (sent, decoded): (fn(Value) -> Sent, _) = match content {
+        "application/json-patch+json" => (Sent::JsonPatch, decode_json(body)?),
+        "application/merge-patch+json" => (Sent::MergePatch, decode_json(body)?),
+        "application/strategic-merge-patch+json" => (Sent::StrategicPatch, decode_json(body)?),
+        "application/apply-patch+yaml" => (Sent::Apply, decode_yaml(body)?),
+        _ => return Err(ApiError::unsupported_media_type(PATCH_TYPES)),
+    };
+    Ok((sent(decoded.value), decoded.duplicates))
 }
 
-fn delete_options(content: &str, body: &[u8], call: &mut Call) -> Result<DeleteOptions> {
+fn delete_options(content: &str, body: &[u8]) -> Result<DeleteOptions> {
     if body.is_empty() {
-        return Ok(DeleteOptions::default().with_query(call));
+        return Ok(DeleteOptions::default());
     }
     let Decoded { value, .. } = decode(content, body)?;
-    let dry_run = value["dryRun"].as_array().is_some_and(|list| list.iter().any(|d| d == "All"));
-    call.query.dry_run |= dry_run;
-    Ok(DeleteOptions::parse(&value)?.with_query(call))
+    DeleteOptions::parse(&value)
 }
 
 /// The code of an answer that is only a body.
 const OK: StatusCode = StatusCode::OK;
+
+#[cfg(test)]
+mod tests {
+    use super::{delete_options, protobuf};
+
+    #[test]
+    fn a_deletion_that_is_only_tried_is_seen_in_every_form() {
+        let wire = b"k8s\0\n\x13\n\x02v1\x12\rDeleteOptions\x12\x05*\x03All";
+        for (content, body) in [
+            ("application/json", br#"{"dryRun":["All"]}"#.as_slice()),
+            ("application/yaml", b"dryRun: [All]"),
+            (protobuf::MEDIA_TYPE, wire),
+        ] {
+            assert!(delete_options(content, body).unwrap().1, "{content}");
+        }
+        assert!(!delete_options(protobuf::MEDIA_TYPE, &wire[..wire.len() - 7]).unwrap().1);
+    }
+}

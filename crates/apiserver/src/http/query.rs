@@ -2,9 +2,7 @@
 //!
 //! Must never act on a parameter; the verbs do.
 
-use http::Method;
-
-use crate::error::{ApiError, FieldError, FieldReason, Result, Subject};
+use crate::error::{ApiError, FieldError, Result, Subject};
 use crate::selector::{FieldSelector, LabelSelector};
 
 /// How unknown and duplicate fields in a body are treated.
@@ -32,6 +30,10 @@ impl Propagation {
             "Foreground" => Some(Self::Foreground),
             _ => None,
         }
+    }
+
+    pub fn unsupported(value: &str) -> FieldError {
+        FieldError::not_supported("propagationPolicy", value, &["Foreground", "Background", "Orphan", "nil"])
     }
 }
 
@@ -64,18 +66,23 @@ pub struct Query {
     /// `includeObject` of tables.
     pub include_object: String,
     pub verbose: bool,
+    /// What is wrong with parameters, for the verbs that have them.
+    problems: Vec<FieldError>,
 }
 
+/// The longest name of a field manager, in bytes.
+const MANAGER_MAX: usize = 128;
+
 impl Query {
-    pub fn parse(query: &str, method: &Method) -> Result<Self> {
+    pub fn parse(query: &str) -> Result<Self> {
         let mut parsed = Self::default();
         for (key, value) in form_pairs(query) {
-            parsed.set(&key, &value, method)?;
+            parsed.set(&key, &value)?;
         }
         Ok(parsed)
     }
 
-    fn set(&mut self, key: &str, value: &str, method: &Method) -> Result<()> {
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let bad = |what: &str| ApiError::bad_request(format!("query parameter {key}={value:?}: {what}"));
         match key {
             "labelSelector" => {
@@ -85,6 +92,7 @@ impl Query {
             "fieldSelector" => {
                 self.fields = FieldSelector::parse(value).map_err(ApiError::bad_request)?;
             }
+            // Less than one means no limit.
             "limit" => {
                 let limit: i64 = value.parse().map_err(|_| bad("must be a number"))?;
                 self.limit = usize::try_from(limit).unwrap_or(0);
@@ -99,37 +107,28 @@ impl Query {
                     "" => None,
                     "Exact" => Some(VersionMatch::Exact),
                     "NotOlderThan" => Some(VersionMatch::NotOlderThan),
-                    _ => return Err(bad("must be Exact or NotOlderThan")),
+                    _ => {
+                        let known = &["Exact", "NotOlderThan", ""];
+                        self.problems.push(FieldError::not_supported(key, value, known));
+                        None
+                    }
                 }
             }
             "watch" => self.watch = truth(value),
             "allowWatchBookmarks" => self.bookmarks = truth(value),
             "sendInitialEvents" => self.send_initial_events = Some(truth(value)),
+            // Zero is as good as nothing, and less than that is over at once.
             "timeoutSeconds" => {
-                self.timeout_seconds = Some(value.parse().map_err(|_| bad("must be a number of seconds"))?);
+                let seconds: i64 = value.parse().map_err(|_| bad("must be a number of seconds"))?;
+                self.timeout_seconds = (seconds != 0).then(|| u64::try_from(seconds).unwrap_or(0));
             }
             "dryRun" => match value {
                 "All" => self.dry_run = true,
                 "" => {}
-                _ => {
-                    let given = serde_json::Value::from(vec![value]);
-                    return Err(refused(method, FieldError::not_supported("dryRun", given, &["All"])));
-                }
+                _ => self.problems.push(FieldError::not_supported(key, vec![value], &["All"])),
             },
             "fieldManager" => {
-                if value.chars().count() > 128 {
-                    let mut long = FieldError::forbidden("fieldManager", "may not be more than 128 bytes");
-                    long.reason = FieldReason::TooLong;
-                    return Err(refused(method, long));
-                }
-                if value.chars().any(char::is_control) {
-                    let odd = FieldError::invalid(
-                        "fieldManager",
-                        value,
-                        "should only contain printable characters",
-                    );
-                    return Err(refused(method, odd));
-                }
+                self.problems.extend(manager_problem(value));
                 self.field_manager = value.into();
             }
             "fieldValidation" => {
@@ -138,20 +137,18 @@ impl Query {
                     "Ignore" => FieldValidation::Ignore,
                     "Strict" => FieldValidation::Strict,
                     _ => {
-                        let known = ["", "Ignore", "Strict", "Warn"];
-                        return Err(refused(
-                            method,
-                            FieldError::not_supported("fieldValidation", value, &known),
-                        ));
+                        let known = &["", "Ignore", "Strict", "Warn"];
+                        self.problems.push(FieldError::not_supported(key, value, known));
+                        FieldValidation::Warn
                     }
                 }
             }
             "force" => self.force = truth(value),
             "propagationPolicy" => {
-                self.propagation = Some(
-                    Propagation::parse(value)
-                        .ok_or_else(|| bad("must be Orphan, Background or Foreground"))?,
-                );
+                self.propagation = Propagation::parse(value);
+                if self.propagation.is_none() {
+                    self.problems.push(Propagation::unsupported(value));
+                }
             }
             "orphanDependents" => {
                 self.propagation =
@@ -170,17 +167,82 @@ impl Query {
     }
 }
 
-/// A parameter that is one of the options of this kind of request.
-fn refused(method: &Method, error: FieldError) -> ApiError {
-    let kind = match method.as_str() {
-        "POST" => "CreateOptions",
-        "PUT" => "UpdateOptions",
-        "PATCH" => "PatchOptions",
-        "DELETE" => "DeleteOptions",
-        _ => "ListOptions",
-    };
+impl Query {
+    /// Refuses parameters that the verb knows and that have no meaning, or none together.
+    pub fn check(&self, verb: &str) -> Result<()> {
+        let (options, known): (_, &[&str]) = match verb {
+            "create" => ("CreateOptions", &["dryRun", "fieldManager", "fieldValidation"]),
+            "update" => ("UpdateOptions", &["dryRun", "fieldManager", "fieldValidation"]),
+            "patch" => ("PatchOptions", &["dryRun", "fieldManager", "fieldValidation"]),
+            "delete" => ("DeleteOptions", &["dryRun", "propagationPolicy"]),
+            "deletecollection" => ("DeleteOptions", &["dryRun", "propagationPolicy"]),
+            "list" | "watch" => ("ListOptions", &["resourceVersionMatch"]),
+            _ => return Ok(()),
+        };
+        let mut problems: Vec<FieldError> =
+            self.problems.iter().filter(|p| known.contains(&p.path.as_str())).cloned().collect();
+        if options == "ListOptions" && problems.is_empty() {
+            problems.extend(self.list_problem());
+        }
+        refuse_options(options, &problems)?;
+        if !self.continue_token.is_empty() && self.resource_version.is_some_and(|v| v > 0) {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        Ok(())
+    }
+
+    fn list_problem(&self) -> Option<FieldError> {
+        let forbidden = |what: &str| Some(FieldError::forbidden("resourceVersionMatch", what));
+        let matches = self.version_match;
+        if !self.watch && self.send_initial_events.is_some() {
+            return Some(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        if self.send_initial_events.is_some() && matches != Some(VersionMatch::NotOlderThan) {
+            return forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        }
+        if matches.is_none() || self.send_initial_events.is_some() {
+            return None;
+        }
+        if self.watch {
+            return forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
+        }
+        if !self.continue_token.is_empty() {
+            return forbidden("resourceVersionMatch is forbidden when continue is provided");
+        }
+        match self.resource_version {
+            None => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
+            Some(0) if matches == Some(VersionMatch::Exact) => {
+                forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// An error about the options of a request, which errors treat as an object of their own.
+pub fn refuse_options(kind: &str, problems: &[FieldError]) -> Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
     let subject = Subject { group: "meta.k8s.io".into(), kind: kind.into(), name: String::new() };
-    ApiError::invalid(subject, &[error])
+    Err(ApiError::invalid(subject, problems))
+}
+
+fn manager_problem(name: &str) -> Option<FieldError> {
+    if name.len() > MANAGER_MAX {
+        let detail = format!("may not be more than {MANAGER_MAX} bytes");
+        return Some(FieldError::too_long("fieldManager", detail));
+    }
+    let (at, odd) = name.chars().enumerate().find(|(_, c)| c.is_control())?;
+    let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
+    Some(FieldError::invalid("fieldManager", name, detail))
 }
 
 fn invalid_version(value: &str) -> ApiError {
@@ -226,15 +288,12 @@ fn form_decode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
-
     use super::{FieldValidation, Propagation, Query};
 
     #[test]
     fn parameters_are_read_and_unknown_ones_ignored() {
         let query = Query::parse(
             "limit=500&labelSelector=app%20in%20(a%2Cb)&watch=true&fieldValidation=Strict&propagationPolicy=Foreground&x=1",
-            &Method::GET,
         )
         .unwrap();
         assert_eq!((query.limit, query.watch), (500, true));
@@ -245,14 +304,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_the_parameter_named() {
-        for (query, code, word) in [
-            ("limit=many", 400, "limit"),
-            ("dryRun=Some", 422, "dryRun"),
-            ("resourceVersion=abc", 400, "resourceVersion"),
-            ("labelSelector=a%20inn%20b", 400, "requirement"),
+        for (query, word) in [
+            ("limit=many", "limit"),
+            ("dryRun=Some", "dryRun"),
+            ("resourceVersion=abc", "resourceVersion"),
+            ("labelSelector=a%20inn%20b", "requirement"),
         ] {
-            let error = Query::parse(query, &Method::POST).unwrap_err();
-            assert_eq!(error.code.as_u16(), code, "{query}");
+            let error = Query::parse(query).unwrap_err();
+            assert_eq!(error.code.as_u16(), 400, "{query}");
             assert!(error.message.contains(word), "{}", error.message);
         }
     }

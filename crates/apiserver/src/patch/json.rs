@@ -45,7 +45,7 @@ pub fn json(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
 }
 
 fn read(operation: &Value) -> Result<PatchOperation, PatchError> {
-    let fields = operation.as_object().ok_or_else(|| malformed("an operation must be an object"))?;
+    let fields = operation.as_object().ok_or_else(|| unfit("an operation must be an object"))?;
     let path = pointer(fields, "path")?;
     // An operation without a value has the value null.
     let value = || fields.get("value").cloned().unwrap_or_default();
@@ -56,15 +56,15 @@ fn read(operation: &Value) -> Result<PatchOperation, PatchError> {
         Some("move") => PatchOperation::Move(MoveOperation { from: pointer(fields, "from")?, path }),
         Some("copy") => PatchOperation::Copy(CopyOperation { from: pointer(fields, "from")?, path }),
         Some("test") => PatchOperation::Test(TestOperation { path, value: value() }),
-        Some(other) => return Err(malformed(&format!("unexpected kind of operation: {other:?}"))),
-        None => return Err(malformed("an operation must have an op")),
+        Some(other) => return Err(unfit(&format!("unexpected kind of operation: {other:?}"))),
+        None => return Err(unfit("an operation must have an op")),
     })
 }
 
 fn pointer(fields: &Map<String, Value>, name: &str) -> Result<PointerBuf, PatchError> {
     let text = fields.get(name).and_then(Value::as_str);
-    let text = text.ok_or_else(|| malformed(&format!("an operation must have a {name}")))?;
-    PointerBuf::parse(text).map_err(|_| malformed(&format!("{text:?} is not a JSON pointer")))
+    let text = text.ok_or_else(|| unfit(&format!("an operation must have a {name}")))?;
+    PointerBuf::parse(text).map_err(|_| unfit(&format!("{text:?} is not a JSON pointer")))
 }
 
 /// Clients replace members that are not there yet, and Kubernetes lets them.
@@ -150,6 +150,11 @@ fn malformed(why: &str) -> PatchError {
     PatchError::Malformed(why.to_owned())
 }
 
+/// An operation that makes no sense is told apart from a body that is no patch at all.
+fn unfit(why: &str) -> PatchError {
+    PatchError::Unprocessable(why.to_owned())
+}
+
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "the stories pass literals")]
 mod tests {
@@ -224,8 +229,12 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_malformed() {
+        assert!(matches!(patched(json!({}), json!({})), Err(PatchError::Malformed(_))));
+    }
+
+    #[test]
+    fn an_operation_without_sense_cannot_be_processed() {
         for patch in [
-            json!({}),
             json!([1]),
             json!([{"path": "/a"}]),
             json!([{"op": "add", "value": 1}]),
@@ -235,7 +244,7 @@ mod tests {
             json!([{"op": "add", "path": "/~2", "value": 1}]),
         ] {
             let refused = patched(json!({}), patch.clone());
-            assert!(matches!(refused, Err(PatchError::Malformed(_))), "{patch}: {refused:?}");
+            assert!(matches!(refused, Err(PatchError::Unprocessable(_))), "{patch}: {refused:?}");
         }
     }
 

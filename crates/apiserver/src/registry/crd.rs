@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::builtins::unwritten;
 use super::{Custom, CustomColumn, Resource, Scale, Source, Table};
 use crate::error::FieldError;
-use crate::schema::{self, Schema};
+use crate::schema;
 
 /// The names a definition claims in its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +57,22 @@ pub(super) fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
     let stored = stored.unwrap_or_default().to_string();
     let kept = crd.pointer("/status/storedVersions").and_then(Value::as_array).map_or(1, Vec::len);
     let served = versions.iter().filter(|v| v["served"] == true);
-    served.map(|version| resource(crd, version, &stored, versions.len() == 1 && kept <= 1)).collect()
+    // Objects that are older than a default in the schema are shown with it.
+    let changed = crd["metadata"]["generation"].as_i64().is_some_and(|g| g > 1);
+    let as_stored = |v: &Value| versions.len() == 1 && kept <= 1 && !(changed && has_defaults(&v["schema"]));
+    served.map(|version| resource(crd, version, &stored, as_stored(version))).collect()
 }
 
-fn resource(crd: &Value, version: &Value, stored: &str, only: bool) -> Result<Resource, Vec<FieldError>> {
+/// May also find a field of that name, which costs time and nothing else.
+fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.contains_key("default") || members.values().any(has_defaults),
+        Value::Array(list) => list.iter().any(has_defaults),
+        _ => false,
+    }
+}
+
+fn resource(crd: &Value, version: &Value, stored: &str, as_stored: bool) -> Result<Resource, Vec<FieldError>> {
     let names = CrdNames::of(crd);
     let open_api = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
     let schema = Arc::new(schema::from_crd(&open_api)?);
@@ -87,20 +99,11 @@ fn resource(crd: &Value, version: &Value, stored: &str, only: bool) -> Result<Re
             columns: columns(&version["additionalPrinterColumns"]),
             selectable: selectable(&version["selectableFields"]),
             deprecation: deprecation(crd, version),
-            // A default that came later is filled in when an older object is read.
-            as_stored: only && !(has_defaults(&schema) && crd["metadata"]["generation"].as_i64() > Some(1)),
+            as_stored,
             open_api: Arc::new(open_api),
         }),
         unwritten: unwritten(has_status),
     })
-}
-
-fn has_defaults(schema: &Schema) -> bool {
-    let within = |child: &Option<Arc<Schema>>| child.as_ref().is_some_and(|c| has_defaults(c));
-    schema.default.is_some()
-        || schema.properties.values().any(|child| has_defaults(child))
-        || within(&schema.additional)
-        || within(&schema.items)
 }
 
 fn scale(paths: &Value) -> Option<Scale> {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::watch;
 
 pub use crd::{CrdNames, accepted_conditions, name_conflicts};
 pub use resource::{Custom, CustomColumn, Resource, Scale, Source, Unwritten};
@@ -23,6 +24,8 @@ pub struct Registry {
     table: ArcSwap<Table>,
     /// Serialises changes; readers never wait.
     change: Mutex<()>,
+    /// Tells the generation of the table to whoever must know that a resource is no longer what it was.
+    news: watch::Sender<u64>,
 }
 
 const BUILTIN_GROUPS: &[&str] = &[
@@ -52,7 +55,18 @@ impl Registry {
         for resource in builtins::resources() {
             table.insert(resource);
         }
-        Self { table: ArcSwap::from_pointee(table), change: Mutex::new(()) }
+        Self { table: ArcSwap::from_pointee(table), change: Mutex::new(()), news: watch::Sender::new(0) }
+    }
+
+    /// Tells when the table changes.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    /// Whether this very description is still the one that is served.
+    pub fn serves(&self, resource: &Arc<Resource>) -> bool {
+        let current = self.get(&resource.group, &resource.version, &resource.plural);
+        current.is_some_and(|current| Arc::ptr_eq(&current, resource))
     }
 
     pub fn table(&self) -> Arc<Table> {
@@ -89,7 +103,9 @@ impl Registry {
         let mut table = Table::clone(&self.table.load());
         change(&mut table);
         table.generation += 1;
+        let generation = table.generation;
         self.table.store(Arc::new(table));
+        self.news.send_replace(generation);
     }
 }
 

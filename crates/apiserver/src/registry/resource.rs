@@ -131,6 +131,11 @@ impl Resource {
         self.group.is_empty() && self.plural == plural
     }
 
+    /// A new object is generation 1, except for the one kind that shows none until its first change.
+    pub fn counts_from_one(&self) -> bool {
+        !(self.group == "storage.k8s.io" && self.plural == "csidrivers")
+    }
+
     /// Namespaces go one by one: all at once would be everything there is.
     pub fn deletes_collections(&self) -> bool {
         !self.is_core("namespaces")

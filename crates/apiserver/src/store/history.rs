@@ -51,9 +51,12 @@ impl Ring {
         Self(Mutex::new(RingState { events: VecDeque::new(), bytes: 0, complete_after: revision }))
     }
 
-    pub fn push(&self, events: impl IntoIterator<Item = Event>) {
+    /// Adds the events of a commit. `announce` runs before anybody can see them, so that whoever has seen a
+    /// change also finds the store at its revision.
+    pub fn push<T>(&self, events: impl IntoIterator<Item = Event>, announce: impl FnOnce() -> T) {
         let mut ring = self.0.lock();
-        for event in events {
+        let complete_after = ring.complete_after;
+        for event in events.into_iter().filter(|e| e.revision > complete_after) {
             ring.bytes += event.weight();
             ring.events.push_back(Arc::new(event));
         }
@@ -62,6 +65,14 @@ impl Ring {
             ring.bytes -= old.weight();
             ring.complete_after = old.revision;
         }
+        announce();
+    }
+
+    /// Forgets everything: events up to `revision` are in the database only.
+    pub fn restart<T>(&self, revision: u64, announce: impl FnOnce() -> T) {
+        let mut ring = self.0.lock();
+        *ring = RingState { events: VecDeque::new(), bytes: 0, complete_after: revision };
+        announce();
     }
 
     /// `None` when the ring does not reach back to `after`.
@@ -97,13 +108,16 @@ impl Ring {
 pub(super) struct Horizon {
     /// Revisions up to this one may be missing.
     compacted: AtomicU64,
+    /// Revisions up to this one have been cleaned up, durably. It trails `compacted` while that goes on.
+    cleaned: AtomicU64,
     /// Revisions that a running list still reads at.
     pinned: Mutex<BTreeMap<u64, usize>>,
 }
 
 impl Horizon {
     pub fn new(compacted: u64) -> Self {
-        Self { compacted: AtomicU64::new(compacted), pinned: Mutex::default() }
+        let at = || AtomicU64::new(compacted);
+        Self { compacted: at(), cleaned: at(), pinned: Mutex::default() }
     }
 
     pub fn compacted(&self) -> u64 {
@@ -131,15 +145,21 @@ impl Horizon {
         }
     }
 
-    /// Moves on towards `target` by at most `step`, as far as the pins allow; gives the old and the new line.
+    /// Moves on towards `target` by at most `step`, as far as the pins allow; gives what is to be cleaned up,
+    /// which includes what an earlier attempt did not manage.
     fn advance(&self, target: u64, step: u64) -> Option<(u64, u64)> {
         let pinned = self.pinned.lock();
-        let from = self.compacted();
-        let to = target.min(from + step).min(pinned.keys().next().copied().unwrap_or(u64::MAX));
+        let from = self.cleaned.load(Ordering::Acquire);
+        let free = pinned.keys().next().copied().unwrap_or(u64::MAX);
+        let to = target.min(from + step).min(free).max(self.compacted());
         (to > from).then(|| {
             self.compacted.store(to, Ordering::Release);
             (from, to)
         })
+    }
+
+    fn clean_up_to(&self, revision: u64) {
+        self.cleaned.store(revision, Ordering::Release);
     }
 }
 
@@ -162,7 +182,7 @@ impl Store {
 
     fn scan_events(&self, after: u64, prefix: &Prefix, limit: usize) -> Result<(Vec<Arc<Event>>, u64)> {
         let durable = self.revision();
-        let found = self.shared.handle.read(|txn| {
+        let found = self.shared.read(|txn| {
             let revisions = txn.open_table(REVISIONS)?;
             let mut cursor = after;
             let mut found = Vec::new();
@@ -225,8 +245,14 @@ impl Store {
             }
             let shared = self.shared.clone();
             let work = tokio::task::spawn_blocking(move || {
-                while shared.compact(target)? {}
                 shared.ring.shrink();
+                let mut freed = false;
+                while shared.compact(target)? {
+                    freed = true;
+                }
+                if freed && super::writer::Room::of(&shared).is_short() {
+                    shared.handle.shrink()?;
+                }
                 Ok::<_, StoreError>(())
             });
             match work.await {
@@ -242,9 +268,10 @@ impl Store {
 
 impl Shared {
     /// Drops what is superseded at or before `target`, a step at a time; tells whether there was anything to do.
-    fn compact(&self, target: u64) -> Result<bool> {
+    pub(super) fn compact(&self, target: u64) -> Result<bool> {
         // Watchers are turned away before anything is gone.
         let Some((from, to)) = self.horizon.advance(target, STEP) else { return Ok(false) };
+        self.heal()?;
         self.handle.write(|txn| {
             let mut revisions = txn.open_table(REVISIONS)?;
             let mut index = txn.open_table(INDEX)?;
@@ -270,8 +297,9 @@ impl Shared {
                 }
             }
             txn.open_table(META)?.insert(COMPACTED, to)?;
-            Ok(())
+            Ok(Some(()))
         })?;
+        self.horizon.clean_up_to(to);
         Ok(true)
     }
 }

@@ -24,10 +24,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use database::Handle;
+use database::{Handle, Opener};
 pub use error::StoreError;
 pub use history::Event;
 use history::{Horizon, Ring};
@@ -96,7 +97,8 @@ pub enum Action {
     Delete(Value),
 }
 
-/// The open store. Clones share it; the last one to go closes the file.
+/// The open store. Clones share it. [`Store::close`] closes the file in an orderly way; without it the next
+/// start has to look through the whole file.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -111,12 +113,17 @@ struct Shared {
     revision: watch::Sender<u64>,
     options: Options,
     commits: AtomicU64,
+    /// Held by the one who opens the file anew.
+    healing: Mutex<()>,
 }
 
-struct Job {
-    write: Write,
-    done: oneshot::Sender<Result<Stored>>,
+enum Job {
+    Write(Write, Answer),
+    /// Everything queued before it is done, nothing after it.
+    Close(oneshot::Sender<()>),
 }
+
+type Answer = oneshot::Sender<Result<Stored>>;
 
 /// Writes that may wait for the commit in front of them; more callers than this wait their turn.
 const QUEUE: usize = 1024;
@@ -124,11 +131,12 @@ const QUEUE: usize = 1024;
 impl Store {
     /// Opens or creates the database and starts its writer thread.
     pub fn open(options: Options) -> Result<Self> {
-        let handle = Handle::open(&options)?;
-        Self::start(handle, options)
+        let opener = database::file_opener(&options);
+        Self::open_with(options, opener)
     }
 
-    fn start(handle: Handle, options: Options) -> Result<Self> {
+    fn open_with(options: Options, opener: Opener) -> Result<Self> {
+        let handle = Handle::open(options.path.display().to_string(), opener)?;
         let (revision, compacted) = handle.positions()?;
         let shared = Arc::new(Shared {
             handle,
@@ -137,6 +145,7 @@ impl Store {
             revision: watch::Sender::new(revision),
             options,
             commits: AtomicU64::new(0),
+            healing: Mutex::new(()),
         });
         let (jobs, queue) = mpsc::channel(QUEUE);
         let for_writer = shared.clone();
@@ -150,8 +159,17 @@ impl Store {
     /// Makes one change durable. When this returns `Ok` the change is on disk.
     pub async fn commit(&self, write: Write) -> Result<Stored> {
         let (done, answer) = oneshot::channel();
-        self.jobs.send(Job { write, done }).await.map_err(|_| StoreError::Closed)?;
+        self.jobs.send(Job::Write(write, done)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Finishes the writes that are queued and closes the file; whatever comes later gets
+    /// [`StoreError::Closed`].
+    pub async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        if self.jobs.send(Job::Close(done)).await.is_ok() {
+            closed.await.ok();
+        }
     }
 
     /// The newest durable revision.
@@ -183,5 +201,32 @@ impl Store {
 impl Shared {
     fn path(&self) -> String {
         self.options.path.display().to_string()
+    }
+
+    fn read<T>(
+        &self,
+        body: impl FnOnce(&redb::ReadTransaction) -> std::result::Result<T, redb::Error>,
+    ) -> Result<T> {
+        self.heal()?;
+        self.handle.read(body)
+    }
+
+    /// After an I/O error only the file knows which commit was the last: opens it anew and goes on from there.
+    fn heal(&self) -> Result<()> {
+        if !self.handle.failed() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.healing.lock();
+        if !self.handle.failed() {
+            return Ok(());
+        }
+        let known = *self.revision.borrow();
+        let found = self.handle.reopen(known)?;
+        tracing::warn!(revision = found, "the database was opened anew after an I/O error");
+        if found > known {
+            // A commit that nobody was told about; watchers find its changes in the database.
+            self.ring.restart(found, || self.revision.send_replace(found));
+        }
+        Ok(())
     }
 }

@@ -37,7 +37,7 @@ impl Drop for Snapshot {
 
 impl Store {
     pub fn get(&self, key: &Key) -> Result<Option<Stored>> {
-        self.shared.handle.read(|txn| {
+        self.shared.read(|txn| {
             let Some(entry) = txn.open_table(INDEX)?.get(key.as_str())?.map(|v| v.value()) else {
                 return Ok(None);
             };
@@ -67,7 +67,7 @@ impl Store {
 
     /// How many objects there are now under `prefix`.
     pub fn count(&self, prefix: &Prefix) -> Result<u64> {
-        self.shared.handle.read(|txn| {
+        self.shared.read(|txn| {
             let index = txn.open_table(INDEX)?;
             let mut count = 0;
             for entry in index.range(prefix.start()..prefix.end().as_str())? {
@@ -84,7 +84,7 @@ impl Store {
 
     /// Every (owner uid, dependent) pair there is.
     pub fn owned(&self) -> Result<Vec<(String, Key)>> {
-        self.shared.handle.read(|txn| {
+        self.shared.read(|txn| {
             let owned = txn.open_table(OWNED)?;
             let mut pairs = Vec::new();
             for entry in owned.iter()? {
@@ -98,7 +98,7 @@ impl Store {
     }
 
     fn owned_range(&self, start: &str) -> Result<Vec<Key>> {
-        self.shared.handle.read(|txn| {
+        self.shared.read(|txn| {
             let owned = txn.open_table(OWNED)?;
             let mut keys = Vec::new();
             for entry in owned.range(start..)? {
@@ -127,7 +127,7 @@ impl Snapshot {
     ) -> Result<Page> {
         let end = prefix.end();
         let start = start.filter(|s| *s > prefix.start()).unwrap_or(prefix.start());
-        self.store.shared.handle.read(|txn| {
+        self.store.shared.read(|txn| {
             let index = txn.open_table(INDEX)?;
             let revisions = txn.open_table(REVISIONS)?;
             let mut page = Page::default();

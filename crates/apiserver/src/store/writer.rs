@@ -12,21 +12,32 @@ use tokio::sync::mpsc;
 use super::database::{CURRENT, INDEX, META, OWNED, REVISIONS, TOMBSTONE};
 use super::history::Event;
 use super::record::{Change, Header, Record};
-use super::{Action, Expect, Job, Key, Result, Shared, StoreError, Stored, Write};
+use super::{Action, Answer, Expect, Job, Key, Result, Shared, StoreError, Stored, Write};
 
 /// Writes in one commit: enough that the cost of a sync is shared, few enough that nobody waits long.
 const BATCH: usize = 256;
 
 pub(super) fn run(shared: &Shared, mut queue: mpsc::Receiver<Job>) {
     let mut batch = Vec::with_capacity(BATCH);
-    while let Some(first) = queue.blocking_recv() {
-        batch.push(first);
-        while batch.len() < BATCH
-            && let Ok(next) = queue.try_recv()
-        {
-            batch.push(next);
+    let mut closing = None;
+    while closing.is_none()
+        && let Some(first) = queue.blocking_recv()
+    {
+        let mut next = Some(first);
+        while let Some(job) = next {
+            match job {
+                Job::Write(write, answer) => batch.push((write, answer)),
+                Job::Close(done) => closing = Some(done),
+            }
+            next = if closing.is_none() && batch.len() < BATCH { queue.try_recv().ok() } else { None };
         }
-        commit(shared, &mut batch);
+        if !batch.is_empty() {
+            commit(shared, &mut batch);
+        }
+    }
+    shared.handle.close();
+    if let Some(done) = closing {
+        done.send(()).ok();
     }
 }
 
@@ -37,26 +48,21 @@ struct Outcome {
     previous: Option<Bytes>,
 }
 
-fn commit(shared: &Shared, batch: &mut Vec<Job>) {
-    let (writes, answers): (Vec<_>, Vec<_>) = batch.drain(..).map(|job| (job.write, job.done)).unzip();
-    let before = *shared.revision.borrow();
-    let mut outcomes = Vec::with_capacity(writes.len());
-    let result = room(shared, &writes).and_then(|()| {
-        shared.handle.write(|txn| {
-            let mut tables = Tables::open(txn)?;
-            let mut revision = before;
-            for write in writes {
-                let outcome = tables.apply(write, revision + 1)?;
-                revision += u64::from(outcome.is_ok());
-                outcomes.push(outcome);
+type Verdict = std::result::Result<Outcome, StoreError>;
+
+fn commit(shared: &Shared, batch: &mut Vec<(Write, Answer)>) {
+    let (writes, answers): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
+    let result = match shared.heal() {
+        Ok(()) => try_commit(shared, writes),
+        Err(error) => Err(error),
+    };
+    match result {
+        Ok(verdicts) => {
+            for (verdict, answer) in verdicts.into_iter().zip(answers) {
+                // A caller that went away does not need its answer.
+                answer.send(verdict.map(|done| done.stored)).ok();
             }
-            tables.finish(txn, revision)?;
-            Ok(revision)
-        })
-    });
-    let after = result.or_else(|error| settle(shared, error, before, &outcomes));
-    match after {
-        Ok(revision) => publish(shared, outcomes, answers, revision),
+        }
         Err(error) => {
             for answer in answers {
                 answer.send(Err(error.clone())).ok();
@@ -65,61 +71,97 @@ fn commit(shared: &Shared, batch: &mut Vec<Job>) {
     }
 }
 
-/// After a failed commit only the file knows whether it took place: opens it anew and looks.
-fn settle(
-    shared: &Shared,
-    error: StoreError,
-    before: u64,
-    outcomes: &[std::result::Result<Outcome, StoreError>],
-) -> Result<u64> {
-    if matches!(error, StoreError::Full { .. }) && outcomes.is_empty() {
-        return Err(error);
+/// Applies the writes that may be applied and makes them durable, or none of them.
+fn try_commit(shared: &Shared, writes: Vec<Write>) -> Result<Vec<Verdict>> {
+    let before = *shared.revision.borrow();
+    let mut room = Room::of(shared);
+    let mut verdicts = Vec::with_capacity(writes.len());
+    let result = shared.handle.write(|txn| {
+        let mut tables = Tables::open(txn)?;
+        let mut revision = before;
+        for write in writes {
+            let verdict = match room.admit(&write) {
+                Ok(()) => tables.apply(write, revision + 1)?,
+                Err(full) => Err(full),
+            };
+            if let Ok(outcome) = &verdict {
+                revision += 1;
+                room.take(outcome.stored.json.len());
+            }
+            verdicts.push(verdict);
+        }
+        tables.finish(txn, revision)?;
+        Ok((revision > before).then_some(revision))
+    });
+    match result {
+        Ok(Some(revision)) => publish(shared, &verdicts, revision),
+        Ok(None) => {}
+        Err(error) => settle(shared, error, before, &verdicts)?,
     }
-    tracing::error!(%error, "a commit failed; opening the database anew");
-    if let Err(reopen) = shared.handle.reopen() {
+    Ok(verdicts)
+}
+
+/// After a failed commit only the file knows whether it took place.
+fn settle(shared: &Shared, error: StoreError, before: u64, verdicts: &[Verdict]) -> Result<()> {
+    tracing::error!(%error, "a commit failed");
+    if let Err(reopen) = shared.heal() {
         tracing::error!(error = %reopen, "the database cannot be opened; the next request tries again");
         return Err(error);
     }
-    let wanted = before + outcomes.iter().filter(|o| o.is_ok()).count() as u64;
-    match shared.handle.positions() {
-        Ok((current, _)) if current == wanted && wanted > before => Ok(wanted),
-        _ => Err(error),
-    }
+    let wanted = before + verdicts.iter().filter(|v| v.is_ok()).count() as u64;
+    let on_disk = *shared.revision.borrow();
+    if on_disk == wanted && wanted > before { Ok(()) } else { Err(error) }
 }
 
-/// Refuses before the disk is full: a database needs some room even to delete.
-fn room(shared: &Shared, writes: &[Write]) -> Result<()> {
-    let Ok(stat) = rustix::fs::statvfs(&shared.options.path) else { return Ok(()) };
-    let free = stat.f_bavail * stat.f_frsize;
-    let frees_only = writes.iter().all(|w| matches!(w.action, Action::Delete(_)));
-    let reserve = if frees_only { shared.options.reserve_bytes / 2 } else { shared.options.reserve_bytes };
-    if free < reserve {
-        return Err(StoreError::Full {
-            path: shared.path(),
-            detail: format!("{free} bytes are free, {reserve} are kept in reserve"),
-        });
-    }
-    Ok(())
-}
-
-fn publish(
-    shared: &Shared,
-    outcomes: Vec<std::result::Result<Outcome, StoreError>>,
-    answers: Vec<tokio::sync::oneshot::Sender<Result<Stored>>>,
-    revision: u64,
-) {
+fn publish(shared: &Shared, verdicts: &[Verdict], revision: u64) {
     shared.commits.fetch_add(1, Ordering::Relaxed);
-    shared.ring.push(outcomes.iter().flatten().map(|done| Event {
+    let events = verdicts.iter().flatten().map(|done| Event {
         revision: done.stored.revision,
         change: done.change,
         key: done.stored.key.clone(),
         json: done.stored.json.clone(),
         previous: done.previous.clone(),
-    }));
-    shared.revision.send_replace(revision);
-    for (outcome, answer) in outcomes.into_iter().zip(answers) {
-        // A caller that went away does not need its answer.
-        answer.send(outcome.map(|done| done.stored)).ok();
+    });
+    shared.ring.push(events, || shared.revision.send_replace(revision));
+}
+
+/// Refuses before the disk is full: a database needs some room even to delete.
+pub(super) struct Room<'a> {
+    shared: &'a Shared,
+    /// Bytes that the file system still has; absent where it does not tell.
+    free: Option<u64>,
+}
+
+impl<'a> Room<'a> {
+    pub fn of(shared: &'a Shared) -> Self {
+        let free = rustix::fs::statvfs(&shared.options.path).ok().map(|s| s.f_bavail * s.f_frsize);
+        Self { shared, free }
+    }
+
+    /// Whether new objects are refused.
+    pub fn is_short(&self) -> bool {
+        self.free.is_some_and(|free| free < self.shared.options.reserve_bytes)
+    }
+
+    /// Deletions may use half of what is kept in reserve, or nothing could ever be freed.
+    fn admit(&self, write: &Write) -> Result<()> {
+        let Some(free) = self.free else { return Ok(()) };
+        let reserve = match write.action {
+            Action::Put(_) => self.shared.options.reserve_bytes,
+            Action::Delete(_) => self.shared.options.reserve_bytes / 2,
+        };
+        if free >= reserve {
+            return Ok(());
+        }
+        Err(StoreError::Full {
+            path: self.shared.path(),
+            detail: format!("{free} bytes are free, {reserve} are kept in reserve"),
+        })
+    }
+
+    /// Accounts for what a write of this batch will use: its pages and the copies on the way to them.
+    fn take(&mut self, bytes: usize) {
+        self.free = self.free.map(|free| free.saturating_sub(2 * bytes as u64));
     }
 }
 
@@ -139,11 +181,7 @@ impl<'txn> Tables<'txn> {
     }
 
     /// The outer error ends the transaction, the inner one refuses this write only.
-    fn apply(
-        &mut self,
-        write: Write,
-        revision: u64,
-    ) -> std::result::Result<std::result::Result<Outcome, StoreError>, redb::Error> {
+    fn apply(&mut self, write: Write, revision: u64) -> std::result::Result<Verdict, redb::Error> {
         let Write { key, expect, action, previous } = write;
         let newest = self.index.get(key.as_str())?.map(|v| v.value());
         let current = newest.filter(|r| r & TOMBSTONE == 0);

@@ -5,33 +5,34 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::create::{Ownership, unwritten, write_context};
-use super::patch::options_error;
 use super::{Answer, Api, Call, shape};
 use crate::error::{ApiError, FieldError, Result};
 use crate::fields::{self, ApplyError};
 use crate::http::media::Decoded;
-use crate::http::query::FieldValidation;
+use crate::http::query::{FieldValidation, refuse_options};
 use crate::meta;
 
 impl Api {
     pub(super) async fn apply(&self, call: &mut Call, config: Value) -> Result<Answer> {
         if call.query.field_manager.is_empty() {
-            return Err(options_error(FieldError::required("fieldManager", "is required for apply patch")));
+            let missing = FieldError::required("fieldManager", "is required for apply patch");
+            refuse_options("PatchOptions", &[missing])?;
         }
         check_identity(call, &config)?;
         // Who applies a field means to own it: one that does not exist is always a mistake.
         call.query.field_validation = FieldValidation::Strict;
-        let config = shape::admit(call, Decoded { value: config, duplicates: Vec::new() })?;
+        let duplicates = std::mem::take(&mut call.duplicates);
+        let config = shape::admit(call, Decoded { value: config, duplicates })?;
         if self.live(call)?.is_none() {
             if !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
-            let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-            if !version.is_empty() || !meta::uid(&config).is_empty() {
-                return Err(ApiError::conflict(
-                    call.resource.subject(&call.name),
-                    "uid or resourceVersion is given, but the object does not exist",
-                ));
+            let uid = meta::uid(&config);
+            if !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(ApiError::conflict(call.resource.subject(&call.name), why));
             }
             let object = applied(call, None, &config)?;
             match self.store_new(call, object, Ownership::Done).await {

@@ -70,7 +70,7 @@ impl Api {
     ) -> Result<Value> {
         let now = Timestamp::now();
         meta::prepare_create(&mut object, &call.namespace, resource.namespaced, now);
-        if resource.has_generation {
+        if resource.has_generation && resource.counts_from_one() {
             object["metadata"]["generation"] = 1.into();
         }
         shape::default(resource, &mut object);
@@ -164,11 +164,13 @@ impl Api {
         old: Option<&Value>,
         object: Value,
     ) -> Result<Value> {
+        let name = meta::name(&object).to_string();
         let mut object = Some(object);
-        let warnings =
-            self.admission.review(Phase::Mutate, &reviewed(call, operation, old), &mut object).await?;
+        let write = reviewed(call, &name, operation, old);
+        let warnings = self.admission.review(Phase::Mutate, &write, &mut object).await?;
         call.warnings.extend(warnings);
-        object.ok_or_else(|| ApiError::internal("a hook took the object away"))
+        let intact = object.filter(|o| o["metadata"].is_object());
+        intact.ok_or_else(|| ApiError::internal("a hook took the object away"))
     }
 
     /// Asks validating hooks.
@@ -179,9 +181,19 @@ impl Api {
         old: Option<&Value>,
         object: &Value,
     ) -> Result<()> {
-        let mut object = (operation != Operation::Delete).then(|| object.clone());
-        let warnings =
-            self.admission.review(Phase::Validate, &reviewed(call, operation, old), &mut object).await?;
+        let write = reviewed(call, meta::name(object), operation, old);
+        let warnings = self.admission.review(Phase::Validate, &write, &mut Some(object.clone())).await?;
+        call.warnings.extend(warnings);
+        Ok(())
+    }
+
+    /// Asks all hooks about a deletion, which has an old object and no new one.
+    pub(super) async fn review_deletion(&self, call: &mut Call, old: &Value) -> Result<()> {
+        let mut warnings = Vec::new();
+        for phase in [Phase::Mutate, Phase::Validate] {
+            let write = reviewed(call, &call.name, Operation::Delete, Some(old));
+            warnings.extend(self.admission.review(phase, &write, &mut None).await?);
+        }
         call.warnings.extend(warnings);
         Ok(())
     }
@@ -222,12 +234,12 @@ pub(super) enum Ownership {
     Done,
 }
 
-fn reviewed<'a>(call: &'a Call, operation: Operation, old: Option<&'a Value>) -> Reviewed<'a> {
+fn reviewed<'a>(call: &'a Call, name: &'a str, operation: Operation, old: Option<&'a Value>) -> Reviewed<'a> {
     Reviewed {
         resource: &call.resource,
         subresource: &call.subresource,
         namespace: &call.namespace,
-        name: &call.name,
+        name,
         operation,
         old,
         user: &call.user,

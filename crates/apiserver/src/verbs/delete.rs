@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Answer, Api, Call, Live, custom_definitions, shape};
-use crate::admission::Operation;
-use crate::error::{ApiError, Result};
-use crate::http::query::Propagation;
+use crate::auth::SYSTEM_NAMESPACE;
+use crate::error::{ApiError, FieldError, Result};
+use crate::http::query::{Propagation, refuse_options};
 use crate::meta;
 use crate::registry::Resource;
 use crate::store::{Action, Expect, StoreError, Write};
@@ -15,11 +15,8 @@ use crate::store::{Action, Expect, StoreError, Write};
 pub const ORPHAN: &str = "orphan";
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// What everything else stands on.
-const PROTECTED_NAMESPACES: &[&str] =
-    &["default", "kube-system", "kube-public", crate::auth::SYSTEM_NAMESPACE];
-
-const ATTEMPTS: usize = 16;
+/// Namespaces that the server itself relies on.
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public", SYSTEM_NAMESPACE];
 /// Objects that a collection delete reads at once.
 const PAGE: usize = 500;
 
@@ -30,34 +27,44 @@ pub struct DeleteOptions {
     pub grace_seconds: Option<i64>,
     pub uid: Option<String>,
     pub resource_version: Option<String>,
+    pub dry_run: bool,
 }
 
 impl DeleteOptions {
-    /// Reads a `DeleteOptions` object; an empty body asks for nothing.
+    /// Reads a `DeleteOptions` object.
     pub fn parse(body: &Value) -> Result<Self> {
-        let bad = |what: &str| ApiError::bad_request(format!("DeleteOptions: {what}"));
-        let mut options = Self {
+        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+        if !body.is_object() || kind != "DeleteOptions" {
+            return Err(ApiError::bad_request("the body of a deletion must be of kind DeleteOptions"));
+        }
+        let mut problems = Vec::new();
+        let policy = body["propagationPolicy"].as_str();
+        let propagation = match (body["orphanDependents"].as_bool(), policy.map(Propagation::parse)) {
+            (Some(_), Some(_)) => {
+                let both = "orphanDependents and deletionPropagation cannot be both set";
+                problems.push(FieldError::invalid("propagationPolicy", policy, both));
+                None
+            }
+            (Some(true), None) => Some(Propagation::Orphan),
+            (Some(false), None) => Some(Propagation::Background),
+            (None, Some(None)) => {
+                problems.push(Propagation::unsupported(policy.unwrap_or_default()));
+                None
+            }
+            (None, wanted) => wanted.flatten(),
+        };
+        let dry_run = body["dryRun"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if dry_run.iter().any(|d| d != "All") {
+            problems.push(FieldError::not_supported("dryRun", dry_run.to_vec(), &["All"]));
+        }
+        refuse_options("DeleteOptions", &problems)?;
+        Ok(Self {
+            propagation,
             grace_seconds: body["gracePeriodSeconds"].as_i64(),
             uid: body["preconditions"]["uid"].as_str().map(str::to_string),
             resource_version: body["preconditions"]["resourceVersion"].as_str().map(str::to_string),
-            propagation: None,
-        };
-        if let Some(policy) = body["propagationPolicy"].as_str() {
-            let policy = Propagation::parse(policy)
-                .ok_or_else(|| bad("propagationPolicy must be Orphan, Background or Foreground"))?;
-            options.propagation = Some(policy);
-        }
-        match body["orphanDependents"].as_bool() {
-            Some(_) if options.propagation.is_some() => {
-                return Err(bad("orphanDependents and propagationPolicy cannot be both set"));
-            }
-            Some(orphan) => {
-                let policy = if orphan { Propagation::Orphan } else { Propagation::Background };
-                options.propagation = Some(policy);
-            }
-            None => {}
-        }
-        Ok(options)
+            dry_run: !dry_run.is_empty(),
+        })
     }
 
     pub fn with_query(mut self, call: &Call) -> Self {
@@ -78,21 +85,22 @@ enum Step {
 
 impl Api {
     pub async fn delete(&self, call: &mut Call, options: &DeleteOptions) -> Result<Answer> {
-        if call.resource.is_core("namespaces") && PROTECTED_NAMESPACES.contains(&call.name.as_str()) {
+        if call.resource.is_core("namespaces") && IMMORTAL.contains(&call.name.as_str()) {
             let subject = call.resource.subject(&call.name);
             return Err(ApiError::forbidden(subject, "this namespace may not be deleted"));
         }
-        for attempt in 1.. {
+        loop {
             let live = self.live(call)?.ok_or_else(|| call.not_found())?;
             preconditions(call, options, &live)?;
-            self.check(call, Operation::Delete, Some(&live.object), &live.object).await?;
+            let warned = call.warnings.len();
+            self.review_deletion(call, &live.object).await?;
             let step = plan(&call.resource, &live.object, options);
             match self.take(call, live, step).await {
-                Err(StoreError::Moved { .. }) if attempt < ATTEMPTS => {}
+                // Somebody's change came in between; one of them got on, so this ends.
+                Err(StoreError::Moved { .. }) => call.warnings.truncate(warned),
                 other => return other.map_err(|e| call.store_error(e)),
             }
         }
-        Err(call.not_found())
     }
 
     async fn take(&self, call: &Call, live: Live, step: Step) -> Result<Answer, StoreError> {
@@ -178,6 +186,7 @@ impl Call {
             accept: self.accept,
             user: self.user.clone(),
             agent: self.agent.clone(),
+            duplicates: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -53,6 +53,8 @@ pub struct Call {
     pub user: Identity,
     /// The program that asks; names its field manager when it does not.
     pub agent: String,
+    /// Fields that occur twice in a patch.
+    pub duplicates: Vec<String>,
     /// What the client should know besides the answer.
     pub warnings: Vec<String>,
 }
@@ -123,7 +125,7 @@ fn too_large_version(requested: u64, current: u64) -> ApiError {
     let mut error = ApiError::new(
         StatusCode::GATEWAY_TIMEOUT,
         "Timeout",
-        format!("Too large resource version: {requested}, current: {current}"),
+        format!("Timeout: Too large resource version: {requested}, current: {current}"),
     );
     error.causes.push(crate::error::Cause {
         reason: "ResourceVersionTooLarge".into(),

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::create::Ownership;
 use super::{Answer, Api, Call, Sent, shape};
 use crate::error::{ApiError, FieldError, Result, Subject};
+use crate::http::query::refuse_options;
 use crate::meta;
 use crate::patch::{self, PatchError};
 
@@ -26,10 +27,8 @@ impl Api {
             ]));
         }
         if call.query.force {
-            return Err(options_error(FieldError::forbidden(
-                "force",
-                "may not be specified for non-apply patch",
-            )));
+            let odd = FieldError::forbidden("force", "may not be specified for non-apply patch");
+            refuse_options("PatchOptions", &[odd])?;
         }
         if let Sent::MergePatch(patch) | Sent::StrategicPatch(patch) = &sent
             && !patch.is_object()
@@ -46,14 +45,8 @@ impl Api {
     }
 }
 
-/// A query parameter that does not fit this kind of patch.
-pub(super) fn options_error(error: FieldError) -> ApiError {
-    let subject = Subject { group: "meta.k8s.io".into(), kind: "PatchOptions".into(), name: String::new() };
-    ApiError::invalid(subject, &[error])
-}
-
 /// The version that a patch itself asks for.
-fn version_in(sent: &Sent) -> String {
+pub(super) fn version_in(sent: &Sent) -> String {
     let version = match sent {
         Sent::MergePatch(patch) | Sent::StrategicPatch(patch) => {
             patch.pointer("/metadata/resourceVersion").and_then(Value::as_str)
@@ -70,8 +63,9 @@ fn version_in(sent: &Sent) -> String {
 }
 
 /// Applies the patch and checks that an object of the same identity came out.
-pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Result<()> {
+fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Result<()> {
     let resource = call.resource.clone();
+    let uid = meta::uid(object).to_string();
     let result = match sent {
         Sent::JsonPatch(operations) => patch::json(object, operations),
         Sent::MergePatch(changes) => {
@@ -86,24 +80,20 @@ pub(super) fn patched(call: &mut Call, object: &mut Value, sent: &Sent) -> Resul
     if !object.is_object() || !object["metadata"].is_object() {
         return Err(unfit(&text, "it leaves no object with metadata"));
     }
-    let name = meta::name(object);
-    if name != call.name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
-        )));
+    shape::place(call, object)?;
+    if !meta::uid(object).is_empty() && meta::uid(object) != uid {
+        let fixed = FieldError::invalid("metadata.uid", meta::uid(object), "field is immutable");
+        return Err(ApiError::invalid(resource.kind_subject(&call.name), &[fixed]));
     }
-    shape::identify(call, object).and_then(|()| shape::tidy(call, object, Vec::new())).map_err(|error| {
-        unfit(
-            &text,
-            error
-                .message
-                .split_once("cannot be handled as a ")
-                .map_or(error.message.as_str(), |(_, rest)| {
-                    rest.split_once(": ").map_or(rest, |(_, why)| why)
-                }),
-        )
-    })
+    let duplicates = call.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let fits = shape::check_kind(call, object).and_then(|()| shape::tidy(call, object, duplicates));
+    fits.map_err(|error| unfit(&text, why(&error.message)))
+}
+
+/// The last part of "X in version Y cannot be handled as a X: why".
+fn why(message: &str) -> &str {
+    let rest = message.split_once(" cannot be handled as a ").map_or(message, |(_, rest)| rest);
+    if rest.len() == message.len() { message } else { rest.split_once(": ").map_or(rest, |(_, why)| why) }
 }
 
 fn patch_text(sent: &Sent) -> String {
@@ -116,12 +106,12 @@ fn patch_text(sent: &Sent) -> String {
     }
 }
 
-/// What the patch makes of the object is no object of its kind.
+/// The object that a patch made is not one of its kind: the patch is to blame, not the request.
 fn unfit(patch: &str, why: &str) -> ApiError {
     ApiError::invalid(Subject::default(), &[FieldError::invalid("patch", patch, why)])
 }
 
-fn patch_error(error: &PatchError) -> ApiError {
+pub(super) fn patch_error(error: &PatchError) -> ApiError {
     match error {
         PatchError::Unprocessable(_) => {
             let mut refused = ApiError::new(

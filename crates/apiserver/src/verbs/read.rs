@@ -21,6 +21,10 @@ const CHUNK: usize = 128;
 
 impl Api {
     pub fn get(&self, call: &Call) -> Result<Answer> {
+        let current = self.store.revision();
+        if let Some(version) = call.query.resource_version.filter(|v| *v > current) {
+            return Err(super::too_large_version(version, current));
+        }
         let stored = self.store.get(&call.key()).map_err(|e| call.store_error(e))?;
         let stored = stored.ok_or_else(|| call.not_found())?;
         if call.subresource == "scale" {

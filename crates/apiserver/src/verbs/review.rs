@@ -6,9 +6,19 @@ use serde_json::{Value, json};
 use super::{Answer, Api, Call};
 use crate::auth::{Authenticator, Identity};
 use crate::error::{ApiError, Result};
+use crate::schema;
 
 impl Api {
     pub fn review(&self, call: &Call, mut body: Value, authenticator: &Authenticator) -> Result<Answer> {
+        if !body.is_object() {
+            return Err(ApiError::bad_request("the object provided is not a JSON object"));
+        }
+        let (kind, version) = (&call.resource.kind, &call.resource.version);
+        if let Some(text) = schema::type_errors(&call.resource.schema, &body) {
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {text}"
+            )));
+        }
         let status = match call.resource.kind.as_str() {
             "SelfSubjectReview" => json!({ "userInfo": user_info(&call.user) }),
             "SelfSubjectAccessReview" => access(&body, &call.user),
@@ -27,9 +37,6 @@ impl Api {
             },
             _ => return Err(ApiError::no_such_path()),
         };
-        if !body.is_object() {
-            return Err(ApiError::bad_request("the object provided is not a JSON object"));
-        }
         body["apiVersion"] = call.resource.api_version().into();
         body["kind"] = call.resource.kind.as_str().into();
         body["status"] = status;

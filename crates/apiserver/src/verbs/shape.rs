@@ -66,16 +66,13 @@ pub fn admit(call: &mut Call, sent: Decoded) -> Result<Value> {
 /// Removes unknown fields as the request asks for, and refuses values of the wrong type in built-in kinds.
 pub fn tidy(call: &mut Call, value: &mut Value, duplicates: Vec<String>) -> Result<()> {
     let resource = call.resource.clone();
-    if !resource.is_custom()
-        && let Some(text) = schema::type_errors(&resource.schema, value)
-    {
+    if let Some(text) = undecodable(&resource, value) {
         return Err(ApiError::bad_request(format!(
             "{} in version {:?} cannot be handled as a {}: {text}",
             resource.kind, resource.version, resource.kind
         )));
     }
-    let mut unknown = schema::prune(&resource.schema, value);
-    unknown.sort_by_key(|path| !path.starts_with("metadata."));
+    let unknown = schema::prune(&resource.schema, value);
     let mut problems: Vec<String> =
         unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
     problems.extend(duplicates);
@@ -98,8 +95,23 @@ pub fn tidy(call: &mut Call, value: &mut Value, duplicates: Vec<String>) -> Resu
     Ok(())
 }
 
+/// What a decoder stumbles over: anywhere in a built-in kind, in the metadata of a custom one.
+fn undecodable(resource: &Resource, value: &Value) -> Option<String> {
+    if !resource.is_custom() {
+        return schema::type_errors(&resource.schema, value);
+    }
+    let metadata = resource.schema.properties.get("metadata")?;
+    schema::type_errors(metadata, &value["metadata"])
+}
+
 /// Checks that the body is what the URL says, and completes what it leaves out.
-pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
+fn identify(call: &Call, value: &mut Value) -> Result<()> {
+    check_kind(call, value)?;
+    place(call, value)
+}
+
+/// The object is of the kind and version that the URL names.
+pub fn check_kind(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let expected = resource.api_version();
     match value["apiVersion"].as_str().unwrap_or_default() {
@@ -126,10 +138,11 @@ pub fn identify(call: &Call, value: &mut Value) -> Result<()> {
     if !value["metadata"].is_null() && !value["metadata"].is_object() {
         return Err(ApiError::bad_request("metadata is not an object"));
     }
-    place(call, value)
+    Ok(())
 }
 
-fn place(call: &Call, value: &mut Value) -> Result<()> {
+/// Checks that the body lies where the URL says.
+pub fn place(call: &Call, value: &mut Value) -> Result<()> {
     let resource = &call.resource;
     let namespace = meta::text(value, "namespace").to_string();
     if resource.namespaced {
@@ -176,7 +189,9 @@ pub fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Resu
     let mut errors = meta::validate(value, old, name_rule(resource));
     match resource.source {
         Source::Builtin(kind) => {
-            errors.extend(meta::unqualified_finalizers(value));
+            if !resource.is_crd() {
+                meta::validate_qualified_finalizers(value, &mut errors);
+            }
             (kind.validate)(value, old, &mut errors);
         }
         Source::Custom(_) => {

@@ -12,9 +12,6 @@ use crate::http::media::Decoded;
 use crate::meta;
 use crate::store::{Action, Expect, StoreError, Write};
 
-/// How often a change that names no version is tried on a newer object before the client has to.
-const ATTEMPTS: usize = 8;
-
 impl Api {
     /// PUT.
     pub async fn update(&self, call: &mut Call, sent: Decoded) -> Result<Answer> {
@@ -73,7 +70,7 @@ impl Api {
     where
         F: FnMut(&mut Call, &Value) -> Result<Value>,
     {
-        for attempt in 1.. {
+        loop {
             let live = self.live(call)?.ok_or_else(|| call.not_found())?;
             if !version.is_empty() && version != live.revision.to_string() {
                 return Err(ApiError::stale(call.resource.subject(&call.name)));
@@ -81,14 +78,12 @@ impl Api {
             let warned = call.warnings.len();
             let object = make(call, &live.object)?;
             match self.store_change(call, own, live, object).await {
-                Err(Refused::Raced(_)) if attempt < ATTEMPTS && version.is_empty() => {
-                    call.warnings.truncate(warned);
-                }
+                // Whoever was faster has got on, so a crowd of writers always does, and each gets its turn.
+                Err(Refused::Raced(_)) if version.is_empty() => call.warnings.truncate(warned),
                 Err(Refused::Raced(error) | Refused::Final(error)) => return Err(error),
                 Ok(answer) => return Ok(answer),
             }
         }
-        Err(call.not_found())
     }
 
     /// Completes, checks and stores the successor of `live`.
@@ -134,11 +129,8 @@ impl Api {
         if own == Ownership::Track {
             self.track(call, Some(old), &mut object, now)?;
         }
-        if object == *old {
-            return Ok(Answer::Object(StatusCode::OK, object));
-        }
         self.check(call, Operation::Update, Some(old), &object).await?;
-        if call.query.dry_run {
+        if object == *old || call.query.dry_run {
             return Ok(Answer::Object(StatusCode::OK, object));
         }
         self.commit_change(call, live, object).await

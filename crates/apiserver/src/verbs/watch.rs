@@ -12,7 +12,6 @@ use super::read::{Filter, served_bytes};
 use super::{Answer, Api, Call, ListBody, shape};
 use crate::error::{ApiError, Result};
 use crate::http::media::View;
-use crate::http::query::VersionMatch;
 use crate::meta;
 use crate::registry::Resource;
 use crate::store::{Change, Event, Prefix, StoreError};
@@ -20,6 +19,7 @@ use crate::table;
 
 /// How long a watch lasts when the client does not say; a little random, so that they do not all end at once.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Changes rendered into one piece of the answer.
 const CHUNK: usize = 128;
@@ -27,19 +27,6 @@ const CHUNK: usize = 128;
 impl Api {
     pub fn watch(self: &Arc<Self>, call: &Call) -> Result<Answer> {
         let query = &call.query;
-        if query.send_initial_events.is_some() && query.version_match != Some(VersionMatch::NotOlderThan) {
-            return Err(ApiError::invalid(
-                crate::error::Subject {
-                    group: "meta.k8s.io".into(),
-                    kind: "ListOptions".into(),
-                    name: String::new(),
-                },
-                &[crate::error::FieldError::forbidden(
-                    "resourceVersionMatch",
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                )],
-            ));
-        }
         let filter = self.filter(call)?;
         let from_start = match query.send_initial_events {
             Some(send) => send,
@@ -59,6 +46,8 @@ impl Api {
             _ => self.store.revision(),
         };
         let lifetime = query.timeout_seconds.map_or_else(random_lifetime, Duration::from_secs);
+        // No clock can be set to the end of time.
+        let lifetime = lifetime.min(LONGEST);
         Ok(Answer::Watch(WatchBody {
             api: self.clone(),
             resource: call.resource.clone(),
@@ -69,8 +58,9 @@ impl Api {
             initial,
             cursor,
             news: self.store.subscribe(),
+            definitions: self.registry.subscribe(),
             bookmarks: query.bookmarks,
-            announce_end: query.send_initial_events == Some(true),
+            announce_end: query.bookmarks && query.send_initial_events == Some(true),
             bookmark_at: Instant::now() + BOOKMARK_EVERY,
             ends: Instant::now() + lifetime,
             headed: false,
@@ -108,6 +98,7 @@ pub struct WatchBody {
     /// Everything up to this revision has been sent.
     cursor: u64,
     news: watch::Receiver<u64>,
+    definitions: watch::Receiver<u64>,
     bookmarks: bool,
     /// Whether the end of the initial objects is to be announced.
     announce_end: bool,
@@ -122,6 +113,13 @@ impl WatchBody {
     /// The next piece of the answer; `None` at the end. Dropping the future between calls loses nothing.
     pub async fn next(&mut self) -> Option<Bytes> {
         while !self.ended {
+            // What a definition says now may differ from how this watch reads objects: the client asks again.
+            if self.definitions.has_changed().unwrap_or(true) {
+                self.definitions.mark_unchanged();
+                if !self.api.registry.serves(&self.resource) {
+                    return None;
+                }
+            }
             match self.step() {
                 Ok(Some(piece)) => return Some(piece),
                 Ok(None) => {}
@@ -191,13 +189,17 @@ impl WatchBody {
                 self.ended = changed.is_err();
                 None
             }
+            changed = self.definitions.changed() => {
+                self.ended = changed.is_err() || !self.api.registry.serves(&self.resource);
+                None
+            }
             () = tokio::time::sleep_until(self.bookmark_at), if self.bookmarks => {
                 self.bookmark_at = Instant::now() + BOOKMARK_EVERY;
                 Some(self.bookmark(false))
             }
             () = tokio::time::sleep_until(self.ends) => {
                 self.ended = true;
-                self.bookmarks.then(|| self.bookmark(false))
+                None
             }
             () = self.api.stopping.cancelled() => {
                 self.ended = true;

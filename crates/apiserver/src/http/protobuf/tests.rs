@@ -1,4 +1,4 @@
-//! Objects as Go's own serializers wrote them, once as protobuf and once as JSON: both must mean the same.
+//! Objects as the serializers of Kubernetes 1.36 wrote them, as protobuf and as JSON: both must mean the same.
 //!
 //! Each line of a fixture is the body in base64 and the JSON of the same object. `full` has every field of
 //! every kind set, `zero` has every pointer, list and map set to a zero value, `random` is a bit of each.

@@ -1,0 +1,93 @@
+//! `status` and `scale` write their own part of an object and nothing else.
+
+use serde_json::{Value, json};
+
+use super::server;
+use super::support::raw::{APPLY, DEFINITIONS, JSON_PATCH, MERGE, Raw, definition};
+
+const RIG: &str = "/apis/try.example.com/v1/namespaces/default/rigs/one";
+
+async fn with_rig() -> (super::Granary, Raw) {
+    let (granary, raw) = server().await;
+    raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
+    let rig = json!({
+        "apiVersion": "try.example.com/v1", "kind": "Rig", "metadata": { "name": "one" },
+        "spec": { "replicas": 1 }, "status": { "replicas": 9 },
+    });
+    let made = raw.make(RIG.trim_end_matches("/one"), &rig).await;
+    assert!(made.get("status").is_none(), "a status is not made with the object");
+    (granary, raw)
+}
+
+#[tokio::test]
+async fn status_and_the_rest_are_written_apart() {
+    let (_granary, raw) = with_rig().await;
+    let status = format!("{RIG}/status");
+    let both = json!({
+        "metadata": { "labels": { "a": "b" }, "finalizers": ["x.io/y"] },
+        "spec": { "replicas": 5 },
+        "status": { "replicas": 2 },
+    });
+    let after = raw.merge(&status, &both).await.expect(200).body;
+    assert_eq!((&after["spec"]["replicas"], &after["status"]["replicas"]), (&json!(1), &json!(2)));
+    assert!(after["metadata"].get("labels").is_none() && after["metadata"].get("finalizers").is_none());
+    assert_eq!(after["metadata"]["generation"], 1, "a status does not make a new generation");
+
+    let mut spec = both.clone();
+    spec["status"]["replicas"] = 7.into();
+    let after = raw.merge(RIG, &spec).await.expect(200).body;
+    assert_eq!((&after["spec"]["replicas"], &after["status"]["replicas"]), (&json!(5), &json!(2)));
+    assert_eq!(after["metadata"]["generation"], 2);
+
+    let mut stale = after.clone();
+    stale["metadata"]["resourceVersion"] = "1".into();
+    raw.put(&status, &stale).await.expect(409);
+    let apply = json!({ "apiVersion": "try.example.com/v1", "kind": "Rig", "metadata": { "name": "one" },
+        "spec": { "replicas": 8 }, "status": { "selector": "a=b" } });
+    let path = format!("{status}?fieldManager=me&force=true");
+    let after = raw.send("PATCH", &path, APPLY, apply.to_string()).await.expect(200).body;
+    assert_eq!((&after["spec"]["replicas"], &after["status"]["selector"]), (&json!(5), &json!("a=b")));
+    let mine: Vec<&Value> = after["metadata"]["managedFields"].as_array().unwrap().iter().collect();
+    let mine = mine.iter().find(|entry| entry["manager"] == "me").unwrap();
+    assert_eq!(mine["subresource"], "status");
+    assert!(mine["fieldsV1"].get("f:spec").is_none(), "what was not written is not owned: {mine}");
+    raw.send("PATCH", &format!("{RIG}x/status?fieldManager=me"), APPLY, apply.to_string()).await.expect(400);
+}
+
+#[tokio::test]
+async fn a_scale_is_read_replaced_and_patched() {
+    let (_granary, raw) = with_rig().await;
+    let scale = format!("{RIG}/scale");
+    let read = raw.get(&scale).await.expect(200).body;
+    assert_eq!(
+        (&read["kind"], &read["apiVersion"], &read["spec"]["replicas"]),
+        (&json!("Scale"), &json!("autoscaling/v1"), &json!(1))
+    );
+
+    let mut wanted = read.clone();
+    wanted["spec"]["replicas"] = 3.into();
+    let after = raw.put(&scale, &wanted).await.expect(200).body;
+    assert_eq!((&after["kind"], &after["spec"]["replicas"]), (&json!("Scale"), &json!(3)));
+    raw.put(&scale, &wanted).await.expect(409);
+    wanted["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    raw.put(&scale, &wanted).await.expect(200);
+
+    wanted["spec"]["replicas"] = (-3).into();
+    assert_eq!(raw.put(&scale, &wanted).await.expect(422).fields(), ["spec.replicas"]);
+    wanted["spec"]["replicas"] = "x".into();
+    raw.put(&scale, &wanted).await.expect(422);
+    let rig = raw.get(RIG).await.expect(200).body;
+    raw.put(&scale, &rig).await.expect(400);
+    assert_eq!(rig["metadata"]["generation"], 2);
+
+    let add = json!([{ "op": "replace", "path": "/spec/replicas", "value": 4 }]).to_string();
+    assert_eq!(raw.send("PATCH", &scale, JSON_PATCH, add).await.expect(200).body["spec"]["replicas"], 4);
+    let change = json!({ "spec": { "replicas": 5 }, "metadata": { "labels": { "a": "b" } } });
+    assert_eq!(raw.merge(&scale, &change).await.expect(200).body["spec"]["replicas"], 5);
+    raw.send("PATCH", &scale, MERGE, r#"{"spec":{"replicas":"x"}}"#).await.expect(422);
+    raw.send("PATCH", &scale, MERGE, r#"{"metadata":{"resourceVersion":"1"}}"#).await.expect(409);
+    let rig = raw.get(RIG).await.expect(200).body;
+    assert_eq!(rig["spec"]["replicas"], 5);
+    assert!(rig["metadata"].get("labels").is_none(), "a scale changes the count and nothing else");
+    raw.get(&format!("{RIG}x/scale")).await.expect(404);
+}

@@ -15,6 +15,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO_FLAGS ?= $(if $(CI),--locked)
 ARGS ?=
 SECONDS ?= 60
+# How often the server is killed under load; one round takes a second or two.
+export GRANARY_CRASH_ROUNDS ?= 50
 PREFIX ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 debug := $(CARGO_TARGET_DIR)/debug
@@ -41,7 +43,7 @@ install: build ## Put the binary into PREFIX/bin (root: /usr/local, others: ~/.l
 
 .PHONY: test
 test: ## Run all tests: the workspace's, then a session with Debian's kubectl
-	@scripts/need.sh cargo cc curl jq diff
+	@scripts/need.sh cargo cc curl jq diff mount
 	@tests/peers/kubectl.sh >/dev/null
 	cargo test $(CARGO_FLAGS) --workspace
 	cargo build $(CARGO_FLAGS) --workspace --all-targets

@@ -117,7 +117,7 @@ impl Snapshot {
     }
 
     /// At most `limit` objects from `start` on that `keep` accepts. Ends early, with a `next`, after looking at
-    /// [`SCAN`] keys, so that one call never holds its thread for long.
+    /// `SCAN` keys, so that one call never holds its thread for long.
     pub fn page(
         &self,
         prefix: &Prefix,

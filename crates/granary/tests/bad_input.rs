@@ -1,5 +1,7 @@
 //! Hostile, careless and racing clients over TLS: each gets the answer a Kubernetes API server gives.
 
+#![expect(clippy::unwrap_used, reason = "a story ends where its scenery breaks")]
+
 #[path = "bad_input/concurrency.rs"]
 mod concurrency;
 #[path = "bad_input/definitions.rs"]

@@ -1,5 +1,7 @@
 //! The `kube` crate's runtime against Granary, in this process and over TLS: the same stories, the same ends.
 
+#![expect(clippy::unwrap_used, reason = "a story ends where its scenery breaks")]
+
 #[path = "controllers/admission.rs"]
 mod admission;
 #[path = "controllers/controller.rs"]

@@ -65,8 +65,8 @@ impl Accept {
                 }
                 Some(("as", "APIGroupDiscoveryList")) => accept.aggregated = true,
                 Some(("as", _)) => return None,
-                // Only the current version of tables and of aggregated discovery is written.
-                Some(("v", "v1beta1" | "v2beta1")) => return None,
+                // Only the current versions of tables and of aggregated discovery are written.
+                Some(("v", version)) if !matches!(version, "v1" | "v2") => return None,
                 _ => {}
             }
         }

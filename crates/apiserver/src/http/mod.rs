@@ -217,6 +217,13 @@ impl ApiServer {
 
     fn answer(&self, answer: Answer, call: &mut Call, style: Style) -> Result<Response<Body>> {
         let include = call.query.include_object.as_str();
+        if style.accept.view == media::View::Table && !matches!(include, "" | "None" | "Metadata" | "Object")
+        {
+            return Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            )));
+        }
         let mut response = match answer {
             Answer::Raw(code, json) if style.accept == Accept::default() && !style.pretty => {
                 respond::bytes(code, "application/json", json)
@@ -227,12 +234,12 @@ impl ApiServer {
                 respond::object(style, &call.resource, code, &object, include)
             }
             Answer::Object(code, object) => respond::object(style, &call.resource, code, &object, include),
-            Answer::List(list) => respond::list(style, list, include)?,
+            Answer::List(list) => respond::list(style, *list, include)?,
             Answer::Watch(watch) => {
                 self.metrics.watches.inc();
                 let gauge = self.metrics.watches.clone();
                 respond::watch(
-                    watch,
+                    *watch,
                     OnDrop(move || {
                         gauge.dec();
                     }),
@@ -398,8 +405,8 @@ mod tests {
             ("application/yaml", b"dryRun: [All]"),
             (protobuf::MEDIA_TYPE, wire),
         ] {
-            assert!(delete_options(content, body).unwrap().1, "{content}");
+            assert!(delete_options(content, body).unwrap().dry_run, "{content}");
         }
-        assert!(!delete_options(protobuf::MEDIA_TYPE, &wire[..wire.len() - 7]).unwrap().1);
+        assert!(!delete_options(protobuf::MEDIA_TYPE, &wire[..wire.len() - 7]).unwrap().dry_run);
     }
 }

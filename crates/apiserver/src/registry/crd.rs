@@ -72,7 +72,12 @@ fn has_defaults(schema: &Value) -> bool {
     }
 }
 
-fn resource(crd: &Value, version: &Value, stored: &str, as_stored: bool) -> Result<Resource, Vec<FieldError>> {
+fn resource(
+    crd: &Value,
+    version: &Value,
+    stored: &str,
+    as_stored: bool,
+) -> Result<Resource, Vec<FieldError>> {
     let names = CrdNames::of(crd);
     let open_api = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
     let schema = Arc::new(schema::from_crd(&open_api)?);

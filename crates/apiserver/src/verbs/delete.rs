@@ -37,6 +37,10 @@ impl DeleteOptions {
         if !body.is_object() || kind != "DeleteOptions" {
             return Err(ApiError::bad_request("the body of a deletion must be of kind DeleteOptions"));
         }
+        let grace = &body["gracePeriodSeconds"];
+        if !grace.is_null() && !grace.is_i64() {
+            return Err(ApiError::bad_request("DeleteOptions.gracePeriodSeconds must be a whole number"));
+        }
         let mut problems = Vec::new();
         let policy = body["propagationPolicy"].as_str();
         let propagation = match (body["orphanDependents"].as_bool(), policy.map(Propagation::parse)) {

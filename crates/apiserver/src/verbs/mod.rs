@@ -72,8 +72,8 @@ pub enum Answer {
     Object(StatusCode, Value),
     /// An object exactly as it is stored.
     Raw(StatusCode, Bytes),
-    List(ListBody),
-    Watch(WatchBody),
+    List(Box<ListBody>),
+    Watch(Box<WatchBody>),
 }
 
 impl Call {

@@ -65,7 +65,7 @@ impl Api {
             None if counts => Some(self.store.count(&call.prefix()).map_err(|e| call.store_error(e))?),
             None => None,
         };
-        Ok(Answer::List(ListBody {
+        Ok(Answer::List(Box::new(ListBody {
             resource: call.resource.clone(),
             snapshot,
             prefix: call.prefix(),
@@ -74,7 +74,7 @@ impl Api {
             limit: if call.query.limit == 0 { usize::MAX } else { call.query.limit },
             left,
             ended: false,
-        }))
+        })))
     }
 
     /// What the selectors of a request keep.

@@ -34,7 +34,7 @@ impl Api {
         };
         let initial = if from_start {
             match self.list(&call.as_list())? {
-                Answer::List(list) => Some(list),
+                Answer::List(list) => Some(*list),
                 _ => None,
             }
         } else {
@@ -48,7 +48,7 @@ impl Api {
         let lifetime = query.timeout_seconds.map_or_else(random_lifetime, Duration::from_secs);
         // No clock can be set to the end of time.
         let lifetime = lifetime.min(LONGEST);
-        Ok(Answer::Watch(WatchBody {
+        Ok(Answer::Watch(Box::new(WatchBody {
             api: self.clone(),
             resource: call.resource.clone(),
             view: call.accept.view,
@@ -65,7 +65,7 @@ impl Api {
             ends: Instant::now() + lifetime,
             headed: false,
             ended: false,
-        }))
+        })))
     }
 }
 

@@ -53,7 +53,7 @@ async fn a_reader_looks_at_everything_but_secrets_and_changes_nothing() {
         reader.get(secrets).await,
         reader.get(&format!("{secrets}/token-admin")).await,
         reader.get(&format!("{secrets}?watch=1")).await,
-        reader.get(&format!("/api/v1/watch/namespaces/granary-system/secrets/token-admin")).await,
+        reader.get("/api/v1/watch/namespaces/granary-system/secrets/token-admin").await,
         reader.merge(&format!("{there}?dryRun=All"), &json!({})).await,
     ] {
         let answer = answer.expect(403);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{WatchStreamExt, reflector};
 use kube::{Api, ResourceExt};
@@ -282,12 +283,14 @@ async fn a_paged_list_is_one_moment(place: Place) {
 
 async fn metadata_alone_can_be_watched(place: Place) {
     let granary = Granary::start(place).await;
-    let api: Api<ConfigMap> = Api::default_namespaced(granary.client("watcher").await);
+    let client = granary.client("watcher").await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::default_namespaced(client);
     let mut object = config_map("a", &[("k", "v")]);
     object.data = Some(BTreeMap::from([("big".into(), "x".repeat(100))]));
     api.create(&PostParams::default(), &object).await.unwrap();
     for config in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
-        let mut events = std::pin::pin!(watcher::metadata_watcher(api.clone(), config));
+        let mut events = std::pin::pin!(watcher(metadata.clone(), config));
         loop {
             match in_time("an event", events.try_next()).await.unwrap().unwrap() {
                 Event::InitApply(seen) => assert_eq!(seen.labels()["k"], "v"),

@@ -13,7 +13,7 @@ pub mod error;
 pub mod fields;
 mod housekeeping;
 pub mod http;
-mod jsonpath;
+pub mod jsonpath;
 pub mod meta;
 mod metrics;
 pub mod openapi;

@@ -18,12 +18,14 @@ mod refusals;
 mod subresources;
 mod support;
 
+use std::time::Duration;
+
+use support::Binary;
 use support::raw::Raw;
-use support::{Granary, Place};
 
 /// A server of its own for one story.
-async fn server() -> (Granary, Raw) {
-    let granary = Granary::start(Place::OverTls).await;
-    let raw = Raw(granary.client("hostile").await);
-    (granary, raw)
+async fn server() -> (Binary, Raw) {
+    let binary = Binary::start(Duration::from_secs(300)).await;
+    let raw = Raw(binary.impatient_client().await);
+    (binary, raw)
 }

@@ -65,6 +65,7 @@ impl Janitor {
 
     async fn run(&mut self) {
         let mut news = self.api.store.subscribe();
+        let mut definitions = self.api.registry.subscribe();
         let mut cursor = self.api.store.revision();
         self.look_around().await;
         loop {
@@ -87,6 +88,10 @@ impl Janitor {
             let pause = self.later.iter().map(|(at, _)| *at).min();
             tokio::select! {
                 changed = news.changed() => if changed.is_err() { return },
+                changed = definitions.changed() => match changed {
+                    Ok(()) => self.reconsider_definitions(),
+                    Err(_) => return,
+                },
                 () = sleep_until(pause), if pause.is_some() => self.wake(),
             }
         }
@@ -132,12 +137,8 @@ impl Janitor {
         if resource == "namespaces." && mentions(json, b"\"deletionTimestamp\"") {
             self.push(Task::Namespace(event.key.name().into()));
         }
-        if resource == DEFINITIONS {
-            if event.change == Change::Deleted {
-                self.reconsider_definitions();
-            } else if mentions(json, b"\"deletionTimestamp\"") {
-                self.push(Task::Definition(event.key.name().into()));
-            }
+        if resource == DEFINITIONS && mentions(json, b"\"deletionTimestamp\"") {
+            self.push(Task::Definition(event.key.name().into()));
         }
         let owned = mentions(json, b"\"ownerReferences\"");
         match event.change {

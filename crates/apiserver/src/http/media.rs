@@ -120,23 +120,38 @@ pub fn decode_yaml(body: &[u8]) -> Result<Decoded> {
     {
         return Ok(decoded);
     }
-    let mut duplicates = Vec::new();
-    let node = Node { path: Path::Root, duplicates: &mut duplicates };
-    let value = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |reader| {
-        node.deserialize(reader)
+    on_a_deep_stack(|| {
+        let mut duplicates = Vec::new();
+        let node = Node { path: Path::Root, duplicates: &mut duplicates };
+        let value = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |reader| {
+            node.deserialize(reader)
+        })
+        // The rest of the message shows the lines of the body again.
+        .map_err(|e| bad(e.to_string().lines().next().unwrap_or_default().to_string()))?;
+        Ok(Decoded { value, duplicates })
     })
-    // The rest of the message shows the lines of the body again.
-    .map_err(|e| bad(e.to_string().lines().next().unwrap_or_default().to_string()))?;
-    Ok(Decoded { value, duplicates })
 }
 
 /// Repeated members are noted, not refused, and as much nesting is read as JSON may have.
 fn yaml_options() -> serde_saphyr::Options {
-    let budget = serde_saphyr::budget! { max_depth: 127 };
     serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        budget: budget,
+        budget: serde_saphyr::budget! { max_depth: 127 },
     }
+}
+
+/// Room for the deepest document; only what is used of it takes memory.
+const YAML_STACK: usize = 16 << 20;
+
+/// The YAML parser needs far more stack for a level than that of JSON does, more than a worker of an
+/// asynchronous runtime has. YAML that is not JSON is rare enough for a thread of its own.
+fn on_a_deep_stack<T: Send>(read: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("yaml".into()).stack_size(YAML_STACK);
+        let reader = thread.spawn_scoped(scope, read);
+        let reader = reader.map_err(|e| ApiError::internal(format!("no thread to read YAML: {e}")))?;
+        reader.join().unwrap_or_else(|_| Err(ApiError::bad_request("the YAML cannot be read")))
+    })
 }
 
 /// Repeated members that are told of; a body can hold a million of them.
@@ -277,6 +292,25 @@ mod tests {
         assert_eq!(decoded.value["spec"]["a"], 2);
         let yaml = decode("application/yaml", b"spec:\n  a: 1\n  a: 2\n").unwrap();
         assert_eq!((yaml.duplicates, &yaml.value["spec"]["a"]), (vec!["spec.a".into()], &2.into()));
+    }
+
+    #[test]
+    fn nesting_ends_long_before_the_stack_does() {
+        let deep = |open: &str, close: &str| format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+        let block: String = (0..1000).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+        let bodies = [deep("[", "]"), deep("{\"a\":", "}"), deep("- ", ""), deep("? ", ""), block];
+        let read = move || {
+            for body in bodies {
+                assert!(decode("application/json", body.as_bytes()).is_err());
+                assert!(decode("application/yaml", body.as_bytes()).is_err());
+            }
+            for (open, close) in [("[", "]"), ("{a: ", "}")] {
+                let shallow = format!("{}1{}", open.repeat(120), close.repeat(120));
+                decode("application/yaml", shallow.as_bytes()).unwrap();
+            }
+        };
+        // Half of what a thread of the server has.
+        std::thread::Builder::new().stack_size(1 << 20).spawn(read).unwrap().join().unwrap();
     }
 
     #[test]

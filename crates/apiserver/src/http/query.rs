@@ -306,13 +306,28 @@ mod tests {
     fn nonsense_is_refused_with_the_parameter_named() {
         for (query, word) in [
             ("limit=many", "limit"),
-            ("dryRun=Some", "dryRun"),
             ("resourceVersion=abc", "resourceVersion"),
             ("labelSelector=a%20inn%20b", "requirement"),
         ] {
             let error = Query::parse(query).unwrap_err();
             assert_eq!(error.code.as_u16(), 400, "{query}");
             assert!(error.message.contains(word), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_parameter_counts_only_for_the_verbs_that_know_it() {
+        for (query, verb, field) in [
+            ("dryRun=Some", "create", "dryRun"),
+            ("fieldManager=a%07", "patch", "fieldManager"),
+            ("fieldValidation=Foo", "update", "fieldValidation"),
+            ("propagationPolicy=Foo", "delete", "propagationPolicy"),
+            ("resourceVersionMatch=Exact", "list", "resourceVersionMatch"),
+        ] {
+            let query = Query::parse(query).unwrap();
+            let error = query.check(verb).unwrap_err();
+            assert_eq!((error.code.as_u16(), error.causes[0].field.as_str()), (422, field));
+            assert!(query.check("get").is_ok());
         }
     }
 }

@@ -18,7 +18,8 @@ impl Api {
             let missing = FieldError::required("fieldManager", "is required for apply patch");
             refuse_options("PatchOptions", &[missing])?;
         }
-        check_identity(call, &config)?;
+        check_identity(&config)?;
+        let named = !meta::name(&config).is_empty();
         // Who applies a field means to own it: one that does not exist is always a mistake.
         call.query.field_validation = FieldValidation::Strict;
         let duplicates = std::mem::take(&mut call.duplicates);
@@ -26,6 +27,10 @@ impl Api {
         if self.live(call)?.is_none() {
             if !call.subresource.is_empty() {
                 return Err(call.not_found());
+            }
+            // What is there has a name; only what is made needs to be told its own.
+            if !named {
+                return Err(shape::nameless(call));
             }
             let uid = meta::uid(&config);
             if !uid.is_empty() {
@@ -45,20 +50,14 @@ impl Api {
     }
 }
 
-/// An applied configuration says in full what it is about.
-fn check_identity(call: &Call, config: &Value) -> Result<()> {
+/// An applied configuration says what it is about.
+fn check_identity(config: &Value) -> Result<()> {
     let text = |field: &str| config[field].as_str().unwrap_or_default();
     if text("apiVersion").is_empty() || text("kind").is_empty() {
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
         return Err(ApiError::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={}",
             text("kind")
-        )));
-    }
-    if meta::name(config).is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.name
         )));
     }
     Ok(())

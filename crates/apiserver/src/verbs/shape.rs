@@ -176,6 +176,13 @@ pub fn place(call: &Call, value: &mut Value) -> Result<()> {
     Ok(())
 }
 
+pub fn nameless(call: &Call) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        call.name
+    ))
+}
+
 /// Fills what the client left out.
 pub fn default(resource: &Resource, value: &mut Value) {
     schema::apply_defaults(&resource.schema, value);

@@ -18,7 +18,11 @@ impl Api {
         if call.subresource == "scale" {
             return self.update_scale(call, &sent.value).await;
         }
+        let named = !meta::name(&sent.value).is_empty();
         let object = shape::admit(call, sent)?;
+        if !named {
+            return Err(shape::nameless(call));
+        }
         if self.live(call)?.is_none() {
             let creates = call.resource.builtin().is_some_and(|kind| kind.create_on_update);
             if creates && call.subresource.is_empty() {

@@ -31,7 +31,7 @@ fn condition<'a>(definition: &'a Value, kind: &str) -> &'a Value {
 
 #[tokio::test]
 async fn deleting_a_definition_removes_its_objects_and_its_paths() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
     for n in 0..20 {
         raw.make(&rigs("v1"), &rig(&format!("r{n}"), "v1")).await;
@@ -59,13 +59,13 @@ async fn deleting_a_definition_removes_its_objects_and_its_paths() {
 
 #[tokio::test]
 async fn of_two_definitions_with_the_same_names_the_first_is_served() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
     let mut late = definition("otherrigs", "Rig", "try.example.com");
     late["spec"]["names"]["singular"] = "otherrig".into();
     let refused = raw.make(DEFINITIONS, &late).await;
     assert_eq!(condition(&refused, "NamesAccepted")["status"], "False");
-    assert_eq!(condition(&refused, "NamesAccepted")["reason"], "KindConflict");
+    assert_eq!(condition(&refused, "NamesAccepted")["reason"], "ListKindConflict");
     assert_eq!(condition(&refused, "Established")["status"], "False");
     let other = "/apis/try.example.com/v1/namespaces/default/otherrigs";
     raw.get(other).await.expect(404);
@@ -81,7 +81,7 @@ async fn of_two_definitions_with_the_same_names_the_first_is_served() {
 
 #[tokio::test]
 async fn a_stricter_schema_leaves_old_objects_readable_and_lets_them_be_mended() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
     let mut big = rig("big", "v1");
     big["spec"]["replicas"] = 100.into();
@@ -112,7 +112,7 @@ async fn a_stricter_schema_leaves_old_objects_readable_and_lets_them_be_mended()
 
 #[tokio::test]
 async fn a_second_version_serves_the_same_objects_and_can_become_the_stored_one() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
     raw.make(&rigs("v1"), &rig("old", "v1")).await;
     raw.get(&rigs("v2")).await.expect(404);
@@ -150,7 +150,7 @@ async fn a_second_version_serves_the_same_objects_and_can_become_the_stored_one(
 
 #[tokio::test]
 async fn a_watch_of_a_kind_that_changes_or_goes_ends() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
     raw.make(&rigs("v1"), &rig("a", "v1")).await;
     let raw = std::sync::Arc::new(raw);

@@ -28,7 +28,7 @@ async fn gone(raw: &Raw, name: &str) {
 
 #[tokio::test]
 async fn preconditions_must_hold() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     let made = raw.make(CONFIG_MAPS, &config_map("a")).await;
     let options = |conditions: Value| {
         json!({ "kind": "DeleteOptions", "apiVersion": "v1", "preconditions": conditions }).to_string()
@@ -45,7 +45,7 @@ async fn preconditions_must_hold() {
 
 #[tokio::test]
 async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     let mut object = config_map("held");
     object["metadata"]["finalizers"] = json!(["x.io/one", "x.io/two"]);
     raw.make(CONFIG_MAPS, &object).await;
@@ -65,7 +65,7 @@ async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
 
 #[tokio::test]
 async fn dependents_go_after_before_or_not_at_all() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     let raw = Arc::new(raw);
     for policy in ["Background", "Foreground", "Orphan"] {
         let (owner, child, held) = (
@@ -109,7 +109,7 @@ async fn dependents_go_after_before_or_not_at_all() {
 
 #[tokio::test]
 async fn a_dependent_of_somebody_who_never_was_goes() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     let nobody = json!({ "metadata": { "name": "nobody", "uid": "0000" } });
     raw.make(CONFIG_MAPS, &owned("lost", &nobody, false)).await;
     gone(&raw, "lost").await;
@@ -133,7 +133,7 @@ async fn a_dependent_of_somebody_who_never_was_goes() {
 
 #[tokio::test]
 async fn a_collection_is_deleted_as_far_as_the_selectors_reach() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     for (name, label) in [("a1", "x"), ("a2", "x"), ("b1", "y"), ("c1", "z")] {
         let mut object = config_map(name);
         object["metadata"]["labels"] = json!({ "l": label });
@@ -151,7 +151,7 @@ async fn a_collection_is_deleted_as_far_as_the_selectors_reach() {
 
 #[tokio::test]
 async fn a_namespace_says_what_keeps_it_and_goes_when_that_is_gone() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make("/api/v1/namespaces", &json!({ "metadata": { "name": "doomed" } })).await;
     let maps = "/api/v1/namespaces/doomed/configmaps";
     let mut stuck = config_map("stuck");

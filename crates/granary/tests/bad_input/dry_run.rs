@@ -17,11 +17,12 @@ async fn state(raw: &Raw) -> (Vec<Value>, Value, Value) {
 
 #[tokio::test]
 async fn no_verb_leaves_a_trace() {
-    let (_granary, raw) = server().await;
+    let (_binary, raw) = server().await;
     raw.make(CONFIG_MAPS, &config_map("there")).await;
     let there = |query: &str| format!("{CONFIG_MAPS}/there?dryRun=All{query}");
     let before = state(&raw).await;
-    let change = json!({ "metadata": { "name": "there" }, "data": { "a": "b" } });
+    let mut change = config_map("there");
+    change["data"] = json!({ "a": "b" });
     let body = change.to_string();
     let add = json!([{ "op": "add", "path": "/data", "value": { "a": "b" } }]).to_string();
 

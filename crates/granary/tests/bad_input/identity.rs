@@ -2,21 +2,14 @@
 
 use serde_json::json;
 
+use super::server;
 use super::support::raw::{CONFIG_MAPS, DEFINITIONS, Raw, config_map};
-use super::support::{Granary, Place};
-
-fn binary(granary: &Granary) -> &super::support::Binary {
-    match granary {
-        Granary::OverTls(binary) => binary,
-        Granary::InProcess { .. } => panic!("these stories are told over TLS"),
-    }
-}
 
 #[tokio::test]
 async fn without_a_valid_token_nothing_but_health_and_version_is_answered() {
-    let granary = Granary::start(Place::OverTls).await;
+    let (binary, admin) = server().await;
     for token in [None, Some("nonsense"), Some("granary_AAAA"), Some("\u{fffd}")] {
-        let stranger = Raw(binary(&granary).client_with_token(token).await);
+        let stranger = Raw(binary.client_with_token(token).await);
         for path in ["/api", "/apis", "/openapi/v2", "/metrics", CONFIG_MAPS, "/api/v1/secrets", "/nowhere"] {
             let answer = stranger.get(path).await.expect(401);
             assert_eq!(answer.reason(), "Unauthorized", "{path} {token:?}");
@@ -26,17 +19,15 @@ async fn without_a_valid_token_nothing_but_health_and_version_is_answered() {
             stranger.get(path).await.expect(200);
         }
     }
-    let admin = Raw(granary.client("").await);
     assert!(admin.get(CONFIG_MAPS).await.names().is_empty());
 }
 
 #[tokio::test]
 async fn a_reader_looks_at_everything_but_secrets_and_changes_nothing() {
-    let granary = Granary::start(Place::OverTls).await;
-    let admin = Raw(granary.client("").await);
+    let (binary, admin) = server().await;
     admin.make(CONFIG_MAPS, &config_map("there")).await;
-    let token = binary(&granary).make_token("eve", "read-only");
-    let reader = Raw(binary(&granary).client_with_token(Some(&token)).await);
+    let token = binary.make_token("eve", "read-only");
+    let reader = Raw(binary.client_with_token(Some(&token)).await);
     assert_eq!(reader.get(CONFIG_MAPS).await.expect(200).names(), ["there"]);
     reader.get(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1")).await.expect(200);
 
@@ -79,8 +70,7 @@ async fn a_reader_looks_at_everything_but_secrets_and_changes_nothing() {
 #[tokio::test]
 async fn a_continue_token_cannot_be_bent_to_reach_another_kind() {
     use base64::Engine as _;
-    let granary = Granary::start(Place::OverTls).await;
-    let admin = Raw(granary.client("").await);
+    let (_binary, admin) = server().await;
     for name in ["a", "b", "c"] {
         admin.make(CONFIG_MAPS, &config_map(name)).await;
     }

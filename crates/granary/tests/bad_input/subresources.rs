@@ -7,8 +7,8 @@ use super::support::raw::{APPLY, DEFINITIONS, JSON_PATCH, MERGE, Raw, definition
 
 const RIG: &str = "/apis/try.example.com/v1/namespaces/default/rigs/one";
 
-async fn with_rig() -> (super::Granary, Raw) {
-    let (granary, raw) = server().await;
+async fn with_rig() -> (super::Binary, Raw) {
+    let (binary, raw) = server().await;
     raw.make(DEFINITIONS, &definition("rigs", "Rig", "try.example.com")).await;
     let rig = json!({
         "apiVersion": "try.example.com/v1", "kind": "Rig", "metadata": { "name": "one" },
@@ -16,12 +16,12 @@ async fn with_rig() -> (super::Granary, Raw) {
     });
     let made = raw.make(RIG.trim_end_matches("/one"), &rig).await;
     assert!(made.get("status").is_none(), "a status is not made with the object");
-    (granary, raw)
+    (binary, raw)
 }
 
 #[tokio::test]
 async fn status_and_the_rest_are_written_apart() {
-    let (_granary, raw) = with_rig().await;
+    let (_binary, raw) = with_rig().await;
     let status = format!("{RIG}/status");
     let both = json!({
         "metadata": { "labels": { "a": "b" }, "finalizers": ["x.io/y"] },
@@ -56,7 +56,7 @@ async fn status_and_the_rest_are_written_apart() {
 
 #[tokio::test]
 async fn a_scale_is_read_replaced_and_patched() {
-    let (_granary, raw) = with_rig().await;
+    let (_binary, raw) = with_rig().await;
     let scale = format!("{RIG}/scale");
     let read = raw.get(&scale).await.expect(200).body;
     assert_eq!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use granary_api::harvester::VirtualMachineImage;
+use granary_api::cdi::DataVolume;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::controller::{Action, Controller};
@@ -31,47 +31,51 @@ struct Context {
     client: Client,
 }
 
-/// Keeps one ConfigMap per image, owned by it, and tells the image's progress.
-async fn reconcile(image: Arc<VirtualMachineImage>, context: Arc<Context>) -> Result<Action, Failed> {
-    let images: Api<VirtualMachineImage> = Api::default_namespaced(context.client.clone());
+/// Keeps one ConfigMap per volume, owned by it, and tells its progress.
+async fn reconcile(volume: Arc<DataVolume>, context: Arc<Context>) -> Result<Action, Failed> {
+    let volumes: Api<DataVolume> = Api::default_namespaced(context.client.clone());
     let client = context.client.clone();
-    let done = finalizer(&images, FINALIZER, image, |event| async move {
+    let done = finalizer(&volumes, FINALIZER, volume, |event| async move {
         match event {
-            Event::Apply(image) => keep(&client, &image).await,
-            Event::Cleanup(image) => clean_up(&client, &image).await,
+            Event::Apply(volume) => keep(&client, &volume).await,
+            Event::Cleanup(volume) => clean_up(&client, &volume).await,
         }
     });
     Ok(done.await.map_err(Box::new)?)
 }
 
-async fn keep(client: &Client, image: &VirtualMachineImage) -> Result<Action, kube::Error> {
+async fn keep(client: &Client, volume: &DataVolume) -> Result<Action, kube::Error> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let owned = ConfigMap {
         metadata: ObjectMeta {
-            name: Some(image.name_any()),
-            owner_references: Some(vec![image.controller_owner_ref(&()).unwrap()]),
+            name: Some(volume.name_any()),
+            owner_references: Some(vec![volume.controller_owner_ref(&()).unwrap()]),
             ..ObjectMeta::default()
         },
-        data: Some([("display".to_string(), image.spec.display_name.clone())].into()),
+        data: Some(
+            [("class".to_string(), volume.spec.priority_class_name.clone().unwrap_or_default())].into(),
+        ),
         ..ConfigMap::default()
     };
-    let applying = PatchParams::apply("image-controller").force();
-    maps.patch(&image.name_any(), &applying, &Patch::Apply(&owned)).await?;
-    let images: Api<VirtualMachineImage> = Api::default_namespaced(client.clone());
+    let applying = PatchParams::apply("volume-controller").force();
+    maps.patch(&volume.name_any(), &applying, &Patch::Apply(&owned)).await?;
+    let volumes: Api<DataVolume> = Api::default_namespaced(client.clone());
     let status = json!({
-        "apiVersion": VirtualMachineImage::api_version(&()),
-        "kind": VirtualMachineImage::kind(&()),
-        "status": { "progress": 100, "appliedUrl": image.spec.url },
+        "apiVersion": DataVolume::api_version(&()),
+        "kind": DataVolume::kind(&()),
+        "status": { "phase": "Succeeded", "progress": "100.0%" },
     });
-    images.patch_status(&image.name_any(), &applying, &Patch::Apply(&status)).await?;
+    volumes.patch_status(&volume.name_any(), &applying, &Patch::Apply(&status)).await?;
     Ok(Action::requeue(Duration::from_secs(3600)))
 }
 
-async fn clean_up(client: &Client, image: &VirtualMachineImage) -> Result<Action, kube::Error> {
+async fn clean_up(client: &Client, volume: &DataVolume) -> Result<Action, kube::Error> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    let mut last = super::config_map(&format!("{}-was-cleaned", image.name_any()), &[]);
-    last.data =
-        Some([("progress".to_string(), format!("{:?}", image.status.as_ref().unwrap().progress))].into());
+    let mut last = super::config_map(&format!("{}-was-cleaned", volume.name_any()), &[]);
+    last.data = Some(
+        [("progress".to_string(), volume.status.clone().unwrap_or_default().progress.unwrap_or_default())]
+            .into(),
+    );
     match maps.create(&PostParams::default(), &last).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         other => {
@@ -83,36 +87,35 @@ async fn clean_up(client: &Client, image: &VirtualMachineImage) -> Result<Action
 
 async fn a_controller_makes_mends_reports_and_cleans_up(place: Place) {
     let granary = Granary::start(place).await;
-    let client = granary.client("image-controller").await;
-    let images: Api<VirtualMachineImage> = Api::default_namespaced(client.clone());
+    let client = granary.client("volume-controller").await;
+    let volumes: Api<DataVolume> = Api::default_namespaced(client.clone());
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    let controller = Controller::new(images.clone(), watcher::Config::default())
+    let controller = Controller::new(volumes.clone(), watcher::Config::default())
         .owns(maps.clone(), watcher::Config::default())
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(100)), Arc::new(Context { client }));
     let running = tokio::spawn(controller.for_each(|_| async {}));
 
-    let image: VirtualMachineImage = serde_json::from_value(json!({
-        "apiVersion": "harvesterhci.io/v1beta1", "kind": "VirtualMachineImage",
+    let volume: DataVolume = serde_json::from_value(json!({
+        "apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume",
         "metadata": { "name": "debian" },
-        "spec": { "displayName": "Debian", "sourceType": "download", "url": "http://x/debian.img" },
+        "spec": { "source": { "blank": {} }, "priorityClassName": "low" },
     }))
     .unwrap();
     for name in ["debian", "alpine"] {
-        let mut image = image.clone();
-        image.metadata.name = Some(name.into());
-        images.create(&PostParams::default(), &image).await.unwrap();
+        let mut volume = volume.clone();
+        volume.metadata.name = Some(name.into());
+        volumes.create(&PostParams::default(), &volume).await.unwrap();
     }
-    let ready = eventually("the image to be ready", || async {
-        let image = images.get("debian").await.unwrap();
-        image.status.as_ref().is_some_and(|s| s.progress == Some(100)).then_some(image)
+    let ready = eventually("the volume to be ready", || async {
+        let volume = volumes.get("debian").await.unwrap();
+        volume.status.as_ref().is_some_and(|s| s.progress.as_deref() == Some("100.0%")).then_some(volume)
     })
     .await;
     assert_eq!(ready.finalizers(), [FINALIZER]);
-    assert_eq!(ready.status.as_ref().unwrap().applied_url.as_deref(), Some("http://x/debian.img"));
     assert_eq!(ready.metadata.generation, Some(1), "neither status nor finalizer is a new generation");
     let owners: Vec<_> = ready.managed_fields().iter().filter(|m| m.subresource.is_some()).collect();
     assert_eq!(owners.len(), 1);
-    assert_eq!(owners[0].manager.as_deref(), Some("image-controller"));
+    assert_eq!(owners[0].manager.as_deref(), Some("volume-controller"));
 
     // Somebody meddles with what the controller owns: it is put right.
     maps.delete("debian", &DeleteParams::default()).await.unwrap();
@@ -122,26 +125,26 @@ async fn a_controller_makes_mends_reports_and_cleans_up(place: Place) {
         map.owner_references().iter().any(|o| o.uid == uid).then_some(())
     })
     .await;
-    let rename = json!({ "spec": { "displayName": "Debian 12" } });
-    let renamed = images.patch("debian", &PatchParams::default(), &Patch::Merge(&rename)).await.unwrap();
+    let rename = json!({ "spec": { "priorityClassName": "high" } });
+    let renamed = volumes.patch("debian", &PatchParams::default(), &Patch::Merge(&rename)).await.unwrap();
     assert_eq!(renamed.metadata.generation, Some(2));
     eventually("the change to arrive", || async {
         let map = maps.get_opt("debian").await.unwrap()?;
-        (map.data?.get("display")? == "Debian 12").then_some(())
+        (map.data?.get("class")? == "high").then_some(())
     })
     .await;
 
-    images.delete("debian", &DeleteParams::default()).await.unwrap();
-    eventually("the image to go", || async {
-        images.get_opt("debian").await.unwrap().is_none().then_some(())
+    volumes.delete("debian", &DeleteParams::default()).await.unwrap();
+    eventually("the volume to go", || async {
+        volumes.get_opt("debian").await.unwrap().is_none().then_some(())
     })
     .await;
     let last = maps.get("debian-was-cleaned").await.unwrap();
-    assert_eq!(last.data.unwrap()["progress"], "Some(100)");
+    assert_eq!(last.data.unwrap()["progress"], "100.0%");
     eventually("what it owned to go", || async {
         maps.get_opt("debian").await.unwrap().is_none().then_some(())
     })
     .await;
-    assert!(images.get("alpine").await.is_ok(), "the other one is not touched");
+    assert!(volumes.get("alpine").await.is_ok(), "the other one is not touched");
     running.abort();
 }

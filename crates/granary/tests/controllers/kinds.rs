@@ -15,7 +15,9 @@ use super::support::{Granary, Place};
 crate::everywhere!(typed_clients_keep_what_they_do_not_know);
 
 /// Makes an object with members that no type of ours knows, changes it through the type, and looks again.
-async fn tell<K>(client: &kube::Client, mut object: Value, edit: impl Fn(&mut K), status: Value)
+///
+/// `apart`: whether the status has an end point of its own.
+async fn tell<K>(client: &kube::Client, apart: bool, mut object: Value, edit: impl Fn(&mut K), status: Value)
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -39,7 +41,12 @@ where
     let replaced = api.replace("one", &PostParams::default(), &typed).await.unwrap();
     assert_eq!(replaced.meta().generation, Some(2), "{kind}");
     let report = json!({ "status": status });
-    api.patch_status("one", &PatchParams::default(), &Patch::Merge(&report)).await.unwrap();
+    let write = Patch::Merge(&report);
+    let reported = match apart {
+        true => api.patch_status("one", &PatchParams::default(), &write).await,
+        false => api.patch("one", &PatchParams::default(), &write).await,
+    };
+    reported.unwrap();
     let after = raw.get("one").await.unwrap();
     assert_eq!(after.data["spec"]["fromTheFuture"], object["spec"]["fromTheFuture"], "{kind}");
     assert_eq!(after.annotations()["of"], "somebody");
@@ -48,9 +55,18 @@ where
     }
     // A status that was read and written back by its type keeps what it does not know, too.
     let odd = json!({ "status": { "alsoFromTheFuture": "yes" } });
-    raw.patch_status("one", &PatchParams::default(), &Patch::Merge(&odd)).await.unwrap();
+    let write = Patch::Merge(&odd);
+    let patched = match apart {
+        true => raw.patch_status("one", &PatchParams::default(), &write).await,
+        false => raw.patch("one", &PatchParams::default(), &write).await,
+    };
+    patched.unwrap();
     let typed = api.get("one").await.unwrap();
-    api.replace_status("one", &PostParams::default(), &typed).await.unwrap();
+    let replaced = match apart {
+        true => api.replace_status("one", &PostParams::default(), &typed).await,
+        false => api.replace("one", &PostParams::default(), &typed).await,
+    };
+    replaced.unwrap();
     assert_eq!(raw.get("one").await.unwrap().data["status"]["alsoFromTheFuture"], "yes", "{kind}");
 }
 
@@ -59,6 +75,7 @@ async fn typed_clients_keep_what_they_do_not_know(place: Place) {
     let client = granary.client("typed").await;
     tell::<VirtualMachineImage>(
         &client,
+        false,
         json!({ "spec": { "displayName": "d", "sourceType": "upload" } }),
         |image| image.spec.description = Some("better".into()),
         json!({ "progress": 50, "size": 1234 }),
@@ -66,6 +83,7 @@ async fn typed_clients_keep_what_they_do_not_know(place: Place) {
     .await;
     tell::<Volume>(
         &client,
+        true,
         json!({ "spec": { "size": "1073741824", "numberOfReplicas": 2 } }),
         |volume| volume.spec.stale_replica_timeout = Some(20),
         json!({ "state": "attached", "currentNodeID": "n1" }),
@@ -73,6 +91,7 @@ async fn typed_clients_keep_what_they_do_not_know(place: Place) {
     .await;
     tell::<DataVolume>(
         &client,
+        true,
         json!({ "spec": { "source": { "blank": {} }, "pvc": { "accessModes": ["ReadWriteOnce"] } } }),
         |volume| volume.spec.priority_class_name = Some("high".into()),
         json!({ "phase": "Succeeded", "progress": "100.0%" }),

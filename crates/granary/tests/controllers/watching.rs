@@ -227,13 +227,12 @@ async fn a_version_that_is_too_old_is_gone(place: Place) {
     let token = page_of_two.metadata.continue_.unwrap();
     assert_eq!(page.metadata.continue_, None);
 
-    // A watcher that was there all the time is not disturbed by what is forgotten.
-    let mut events = std::pin::pin!(words(watcher(api.clone(), watcher::Config::default())));
-    for _ in 0..4 {
-        in_time("the first list", events.next()).await;
-    }
+    // This watcher has listed and falls asleep before it watches.
+    let mut sleeper = std::pin::pin!(watcher(api.clone(), watcher::Config::default()));
+    while !matches!(in_time("the list", sleeper.try_next()).await.unwrap(), Some(Event::InitDone)) {}
     let code = eventually("history to be forgotten", || async {
-        let change = json!({ "data": { "t": format!("{:?}", std::time::Instant::now()) } });
+        // Enough to push out what is still in memory.
+        let change = json!({ "data": { "t": tag(), "much": "x".repeat(500_000) } });
         api.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
         let mut stream = std::pin::pin!(api.watch(&WatchParams::default(), &start).await.ok()?);
         match in_time("an event", stream.next()).await {
@@ -243,18 +242,18 @@ async fn a_version_that_is_too_old_is_gone(place: Place) {
     })
     .await;
     assert_eq!(code, (410, "Expired".to_string()));
-    let refused = api.list(&ListParams::default().limit(1).continue_token(&token)).await.unwrap_err();
+    let next = ListParams::default().limit(1).continue_token(&token);
+    let refused = eventually("the page to be forgotten", || async { api.list(&next).await.err() }).await;
     let kube::Error::Api(status) = refused else { panic!("{refused}") };
     assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
     let again = status.metadata.as_ref().unwrap().continue_.clone().unwrap();
     let rest = api.list(&ListParams::default().limit(1).continue_token(&again)).await.unwrap();
     assert_eq!(rest.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["b"]);
-    let seen = in_time("an event", events.next()).await.unwrap();
-    assert_eq!(seen, "apply a");
-    // A watcher whose version is gone lists again by itself.
-    let fresh = watcher(api.clone(), watcher::Config::default().streaming_lists());
-    let found: Vec<_> = words(fresh).take(4).collect().await;
-    assert_eq!(found, ["init", "initially a", "initially b", "done"]);
+    // The sleeper is told that it is too late, and lists again by itself.
+    let late = in_time("an event", sleeper.try_next()).await.unwrap_err();
+    assert!(matches!(&late, watcher::Error::WatchError(status) if status.code == 410), "{late}");
+    let again: Vec<_> = words(sleeper).take(4).collect().await;
+    assert_eq!(again, ["init", "initially a", "initially b", "done"]);
 }
 
 async fn a_paged_list_is_one_moment(place: Place) {
@@ -298,7 +297,7 @@ async fn metadata_alone_can_be_watched(place: Place) {
                 _ => {}
             }
         }
-        let change = json!({ "metadata": { "labels": { "k": "v", "t": config_tag() } } });
+        let change = json!({ "metadata": { "labels": { "k": "v", "t": tag() } } });
         api.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
         let seen = in_time("an event", events.try_next()).await.unwrap().unwrap();
         assert!(matches!(&seen, Event::Apply(object) if object.labels().contains_key("t")), "{seen:?}");
@@ -306,6 +305,6 @@ async fn metadata_alone_can_be_watched(place: Place) {
 }
 
 /// Something that was not there before.
-fn config_tag() -> String {
+fn tag() -> String {
     format!("t{}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos())
 }

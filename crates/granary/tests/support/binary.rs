@@ -41,10 +41,15 @@ impl Binary {
 
     /// A client as the admin.
     pub async fn client(&self) -> Client {
-        connect(self.kubeconfig()).await
+        connect(self.kubeconfig(), true).await
     }
 
-    /// A client with another token, or none.
+    /// A client as the admin that takes the first answer for an answer.
+    pub async fn impatient_client(&self) -> Client {
+        connect(self.kubeconfig(), false).await
+    }
+
+    /// An impatient client with another token, or none.
     pub async fn client_with_token(&self, token: Option<&str>) -> Client {
         let mut config = self.kubeconfig();
         let user = match token {
@@ -52,7 +57,7 @@ impl Binary {
             None => json!({}),
         };
         config.auth_infos[0].auth_info = Some(serde_json::from_value(user).unwrap());
-        connect(config).await
+        connect(config, false).await
     }
 
     /// Makes a token with the binary's own command.
@@ -87,7 +92,7 @@ impl Binary {
             }
             let config = Kubeconfig::read_from(data_dir.join("kubeconfig")).ok()?;
             // A killed server leaves its kubeconfig behind; only an answer counts.
-            connect(config).await.apiserver_version().await.ok()
+            connect(config, false).await.apiserver_version().await.ok()
         })
         .await;
     }
@@ -114,7 +119,9 @@ fn spawn(dir: &Path, listen: &str) -> Child {
         .unwrap()
 }
 
-async fn connect(config: Kubeconfig) -> Client {
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+/// `retries` is how client libraries come: they ask again when the server says it is not ready.
+async fn connect(config: Kubeconfig, retries: bool) -> Client {
+    let mut config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+    config.default_retry = retries;
     Client::try_from(config).unwrap()
 }

@@ -29,13 +29,14 @@ trap 'rm -rf "$corpora"' EXIT
 for target in bodies patches selectors schemas; do
     echo "fuzz: $target for $duration s"
     cp -r "corpus/$target" "$corpora/$target"
-    cargo +nightly fuzz run --fuzz-dir . --sanitizer none "$target" "$corpora/$target" -- \
-        -max_total_time="$duration" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=0 2>&1 |
-        grep -vE '^(INFO|#[0-9]+\s+(NEW|REDUCE|pulse|INITED|RELOAD))' || true
-    status=${PIPESTATUS[0]}
-    if ((status)); then
+    # A seed makes a run repeatable; 0 draws one.
+    if ! cargo +nightly fuzz run --fuzz-dir . --sanitizer none "$target" "$corpora/$target" -- \
+        -max_total_time="$duration" -seed="${FUZZ_SEED:-0}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+        >"$corpora/log" 2>&1; then
+        tail -n 60 "$corpora/log"
         echo "fuzz: $target failed; the input is in fuzz/artifacts/$target" >&2
         exit 1
     fi
+    grep '^Done' "$corpora/log"
 done
 echo "fuzz: nothing found"

@@ -81,8 +81,9 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         router(&server),
         server.stopping(),
     ));
-    announce(&server_url, data_dir)?;
+    // Whoever waits for the announcement finds the log line already there.
     tracing::info!(address = %address, data = %data_dir.display(), "ready");
+    announce(&server_url, data_dir)?;
 
     wait_for_signal().await?;
     tracing::info!("stopping");

@@ -27,7 +27,9 @@ pub fn json(style: Style, code: StatusCode, value: &Value) -> Response<Body> {
             text.push('\n');
             bytes(code, "application/json", text.into())
         }
-        Encoding::Json => bytes(code, "application/json", value.to_string().into()),
+        Encoding::Json => {
+            bytes(code, "application/json", serde_json::to_vec(value).unwrap_or_default().into())
+        }
         Encoding::Yaml => {
             let text = serde_saphyr::to_string(value).unwrap_or_else(|e| format!("# {e}\n"));
             bytes(code, "application/yaml", text.into())

@@ -60,10 +60,10 @@ impl Api {
             })
             .await?;
         call.warnings.append(&mut inner.warnings);
-        match answer {
-            Answer::Object(code, object) => Ok(Answer::Object(code, scale_of(&scale_paths, &object))),
-            other => Ok(other),
-        }
+        let changed = answer.into_object()?;
+        let (code, object) =
+            changed.ok_or_else(|| ApiError::internal("a change was answered without an object"))?;
+        Ok(Answer::Object(code, scale_of(&scale_paths, &object)))
     }
 }
 

@@ -27,6 +27,7 @@ const ROWS: &[(&str, &str, bool)] = &[
     ("/start_empty_seconds", "start, empty, s", false),
     ("/start_full_seconds", "start with all objects, s", false),
     ("/restarted_mib", "memory after that start, MiB", false),
+    ("/start_killed_seconds", "start with all objects after kill -9, s", false),
 ];
 
 pub fn table(peer: &Path, ours: &Path) -> anyhow::Result<String> {

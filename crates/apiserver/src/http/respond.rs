@@ -90,7 +90,11 @@ pub fn object(
     let is_status = value["kind"] == "Status" && value["apiVersion"] == "v1";
     match style.accept.view {
         View::Table if !is_status => {
-            let mut table = table::table(resource, std::slice::from_ref(value), include);
+            let mut table = if value["kind"] == "Scale" && value["apiVersion"] == "autoscaling/v1" {
+                table::scale_table(value, include)
+            } else {
+                table::table(resource, std::slice::from_ref(value), include)
+            };
             table["metadata"]["resourceVersion"] = value["metadata"]["resourceVersion"].clone();
             json(style, code, &table)
         }

@@ -84,9 +84,7 @@ impl Api {
         if resource.is_crd() {
             custom_definitions::validate(resource, &object, None)?;
         }
-        if own == Ownership::Track {
-            self.track(call, None, &mut object, now)?;
-        }
+        self.track(call, own, None, &mut object, now)?;
         self.check(call, Operation::Create, None, &object).await?;
         let name = meta::name(&object).to_string();
         let key = Key::new(&resource.storage, &call.namespace, &name);
@@ -198,11 +196,17 @@ impl Api {
     pub(super) fn track(
         &self,
         call: &Call,
+        own: Ownership,
         live: Option<&Value>,
         object: &mut Value,
         now: Timestamp,
     ) -> Result<()> {
         let resource = &call.resource;
+        let subresource = match own {
+            Ownership::Track => call.subresource.as_str(),
+            Ownership::TrackAs(subresource) => subresource,
+            Ownership::Done => return Ok(()),
+        };
         let api_version = resource.api_version();
         let zero = match (live, resource.builtin()) {
             (None, Some(kind)) => Some(builtin::zero::of(kind)),
@@ -210,6 +214,7 @@ impl Api {
         };
         let mut context = write_context(call, &api_version, now);
         context.zero = zero.as_ref();
+        context.subresource = subresource;
         fields::track_update(&resource.schema, live, object, unwritten(call), &context)
             .map_err(|e| ApiError::bad_request(format!("cannot track who owns which field: {e}")))
     }
@@ -226,6 +231,8 @@ impl Api {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ownership {
     Track,
+    /// The change is made to the object, but came in through this subresource.
+    TrackAs(&'static str),
     /// Server-side apply has done it.
     Done,
 }

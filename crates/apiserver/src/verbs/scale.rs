@@ -52,7 +52,7 @@ impl Api {
         let mut inner = call.for_object(&call.namespace, &call.name);
         let target = scale_paths.spec_replicas.clone();
         let answer = self
-            .change(&mut inner, Ownership::Track, version, |_, live| {
+            .change(&mut inner, Ownership::TrackAs("scale"), version, |_, live| {
                 let count = replicas(live)?;
                 let mut object = live.clone();
                 set_pointer(&mut object, &target, count.into());

@@ -129,9 +129,7 @@ impl Api {
             custom_definitions::validate(&resource, &object, Some(old))?;
         }
         object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-        if own == Ownership::Track {
-            self.track(call, Some(old), &mut object, now)?;
-        }
+        self.track(call, own, Some(old), &mut object, now)?;
         self.check(call, Operation::Update, Some(old), &object).await?;
         if object == *old || call.query.dry_run {
             return Ok(Answer::Object(StatusCode::OK, object));

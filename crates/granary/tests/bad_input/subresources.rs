@@ -110,5 +110,9 @@ async fn a_scale_is_read_replaced_and_patched() {
     let rig = raw.get(RIG).await.expect(200).body;
     assert_eq!(rig["spec"]["replicas"], 5);
     assert!(rig["metadata"].get("labels").is_none(), "a scale changes the count and nothing else");
+    let scaled: Vec<&Value> = rig["metadata"]["managedFields"].as_array().unwrap().iter().collect();
+    let scaled = scaled.iter().find(|entry| entry["subresource"] == "scale").unwrap();
+    assert_eq!(scaled["fieldsV1"], json!({ "f:spec": { "f:replicas": {} } }));
+    assert!(scaled.get("time").is_none(), "a real server notes none, which decides the order: {scaled}");
     raw.get(&format!("{RIG}x/scale")).await.expect(404);
 }

@@ -13,11 +13,11 @@ use crate::registry::{Custom, CustomColumn, Resource, Source};
 /// A `Table` of these objects. `include` is `None`, `Metadata` (the default) or `Object`.
 pub fn table(resource: &Resource, objects: &[Value], include: &str) -> Value {
     let now = Timestamp::now();
-    let rows = objects.iter().map(|object| row(object, cells(resource, object, now).into(), include));
-    of_rows(&columns(resource), rows.collect())
+    let rows = objects.iter().map(|object| row(object, &cells(resource, object, now), include));
+    of_rows(&columns(resource), &rows.collect::<Vec<_>>())
 }
 
-fn row(object: &Value, cells: Value, include: &str) -> Value {
+fn row(object: &Value, cells: &[Value], include: &str) -> Value {
     let shown = match include {
         "None" => Value::Null,
         "Object" => object.clone(),
@@ -26,7 +26,7 @@ fn row(object: &Value, cells: Value, include: &str) -> Value {
     json!({ "cells": cells, "object": shown })
 }
 
-fn of_rows(columns: &[Value], rows: Vec<Value>) -> Value {
+fn of_rows(columns: &[Value], rows: &[Value]) -> Value {
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -45,8 +45,13 @@ pub fn scale_table(scale: &Value, include: &str) -> Value {
         column("Age", "date", "", AGE, 0),
     ];
     let age = human::age(scale, Timestamp::now());
-    let cells = json!([meta::name(scale), scale["spec"]["replicas"], scale["status"]["replicas"], age]);
-    of_rows(&columns, vec![row(scale, cells, include)])
+    let cells = [
+        meta::name(scale).into(),
+        scale["spec"]["replicas"].clone(),
+        scale["status"]["replicas"].clone(),
+        age.into(),
+    ];
+    of_rows(&columns, &[row(scale, &cells, include)])
 }
 
 /// Only the metadata of an object.

@@ -35,7 +35,17 @@ resident_mib() {
     done | awk '{ sum += $1 } END { print sum / 1024 }'
 }
 
-# measure SIDE: empty start, load, then a start with everything in place.
+# kill_all SIDE: ends everything at once, as a crash would.
+kill_all() {
+    local pid
+    for pid in $(cat "$work/$1"/*.pid); do
+        kill -9 "$pid"
+        while [[ -e /proc/$pid/exe ]]; do sleep 0.01; done
+    done
+    rm "$work/$1"/*.pid
+}
+
+# measure SIDE: empty start, load, a start with everything in place, and one after a crash.
 measure() {
     local side=$1
     echo "== $side" >&2
@@ -48,8 +58,14 @@ measure() {
     "stop_$side"
     "start_$side" >/dev/null
     sleep 5
-    jq --argjson empty "$empty" --argjson full "$(cat "$work/$side/seconds-to-ready")" --argjson mib "$(resident_mib "$side")" \
-        '. + {start_empty_seconds: $empty, start_full_seconds: $full, restarted_mib: $mib}' "$work/$side.json" >"$out/$side.json"
+    local full mib
+    full=$(cat "$work/$side/seconds-to-ready")
+    mib=$(resident_mib "$side")
+    kill_all "$side"
+    "start_$side" >/dev/null
+    jq --argjson empty "$empty" --argjson full "$full" --argjson mib "$mib" --argjson killed "$(cat "$work/$side/seconds-to-ready")" \
+        '. + {start_empty_seconds: $empty, start_full_seconds: $full, restarted_mib: $mib, start_killed_seconds: $killed}' \
+        "$work/$side.json" >"$out/$side.json"
     "stop_$side"
     rm -rf "${work:?}/$side"
 }

@@ -29,11 +29,11 @@ cleanup() {
 }
 trap cleanup EXIT
 
-failed=()
+# check WHAT COMMAND...: notes what failed in a file, because both sides are played at the same time.
 check() {
     local what=$1
     shift
-    "$@" || failed+=("$what")
+    "$@" || echo "$what" >>"$work/failed"
 }
 
 # same_as_recorded RELEASE: the real server's answers do not change by themselves, so a difference means
@@ -48,29 +48,44 @@ same_as_recorded() {
     diff -U 2 -r -x raw -x client "$here/kubectl/expected/$1" "$work/real-$1"
 }
 
+# play SIDE RELEASE KUBECTL: the progress of a side goes to its own log, the two would mix.
 play() {
     local side=$1 release=$2 kubectl=$3
     echo "conformance: kubectl $release against $side" >&2
-    "$here/kubectl/session.sh" "$kubectl" "$work/$side/kubeconfig" "$work/$side-$release"
+    "$here/kubectl/session.sh" "$kubectl" "$work/$side/kubeconfig" "$work/$side-$release" 2>>"$work/$side.log" ||
+        { tail -60 "$work/$side.log" >&2; return 1; }
 }
 
-"$here/peers/start.sh" "$work/real" >/dev/null
-check "session (real, 1.20)" play real 1.20 "$debian_kubectl"
-check "session (real, 1.36)" play real 1.36 "$PEER_DIR/kubectl"
-check "recorded transcripts of 1.20" same_as_recorded 1.20
-check "recorded transcripts of 1.36" same_as_recorded 1.36
-"$here/peers/stop.sh" "$work/real"
+play_real() {
+    "$here/peers/start.sh" "$work/real" >/dev/null
+    check "session (real, 1.20)" play real 1.20 "$debian_kubectl"
+    check "session (real, 1.36)" play real 1.36 "$PEER_DIR/kubectl"
+    "$here/peers/stop.sh" "$work/real"
+}
 
-if [[ -n "$granary" ]]; then
+play_ours() {
     "$here/peers/start-granary.sh" "$granary" "$work/ours" >/dev/null
     check "session (ours, 1.20)" play ours 1.20 "$debian_kubectl"
     check "session (ours, 1.36)" play ours 1.36 "$PEER_DIR/kubectl"
-    check "comparison with 1.20" "$here/kubectl/compare.sh" "$work/real-1.20" "$work/ours-1.20"
-    check "comparison with 1.36" "$here/kubectl/compare.sh" "$work/real-1.36" "$work/ours-1.36"
-fi
+    "$here/peers/stop-granary.sh" "$work/ours"
+}
 
-if ((${#failed[@]})); then
-    printf 'conformance: FAILED: %s\n' "${failed[@]}" >&2
+touch "$work/failed"
+# A session waits more than it works, so the two sides are played at the same time.
+if [[ -n "$granary" ]]; then
+    check "our server" play_ours &
+fi
+check "the real server" play_real
+wait
+for release in 1.20 1.36; do
+    check "recorded transcripts of $release" same_as_recorded "$release"
+    if [[ -n "$granary" ]]; then
+        check "comparison with $release" "$here/kubectl/compare.sh" "$work/real-$release" "$work/ours-$release"
+    fi
+done
+
+if [[ -s "$work/failed" ]]; then
+    sed 's/^/conformance: FAILED: /' "$work/failed" >&2
     exit 1
 fi
 echo "conformance: all agree" >&2

@@ -15,6 +15,7 @@ const ROWS: &[(&str, &str, bool)] = &[
     ("/get/p99_ms", "get, 99th percentile, ms", false),
     ("/update/per_second", "updates per second", true),
     ("/update/p99_ms", "update, 99th percentile, ms", false),
+    ("/fill/per_second", "creates per second while filling up", true),
     ("/create_when_full/per_second", "creates per second when full", true),
     ("/fanout/p50_ms", "change to watcher, median, ms", false),
     ("/fanout/p99_ms", "change to watcher, 99th percentile, ms", false),
@@ -27,6 +28,7 @@ const ROWS: &[(&str, &str, bool)] = &[
     ("/start_empty_seconds", "start, empty, s", false),
     ("/start_full_seconds", "start with all objects, s", false),
     ("/restarted_mib", "memory after that start, MiB", false),
+    ("/start_killed_seconds", "start with all objects after kill -9, s", false),
 ];
 
 pub fn table(peer: &Path, ours: &Path) -> anyhow::Result<String> {

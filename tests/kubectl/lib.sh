@@ -78,10 +78,11 @@ http() {
     printf '> %s %s\n' "$method" "$path" >>"$transcript"
     local status attempt
     # A server may answer and hang up while curl still sends a body; then curl loses the answer.
-    for attempt in 1 2 3 4 5; do
+    for attempt in {1..40}; do
         status=$(curl -sk -m 30 -X "$method" -o "$work/stdout" -w '%{http_code} %{content_type}' \
             "${identity[@]}" "$SERVER_URL$path" "$@") && break
         status="no answer in $attempt attempts"
+        sleep 0.1
     done
     printf '< %s\n' "$status" >>"$transcript"
     : >"$work/stderr"

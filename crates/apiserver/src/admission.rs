@@ -111,6 +111,11 @@ impl Admission {
         self.0.write().push(hook);
     }
 
+    /// Whether any hook wants to see this write.
+    pub fn is_wanted(&self, phase: Phase, write: &Reviewed<'_>) -> bool {
+        self.0.read().iter().any(|hook| hook.wants(phase, write))
+    }
+
     /// Runs the hooks of one phase over `object`; gives their warnings.
     pub async fn review(
         &self,

@@ -261,6 +261,15 @@ impl ApiError {
         )
     }
 
+    /// The body was taken, but what would be stored is more than the store keeps.
+    pub fn object_too_large(why: impl std::fmt::Display) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {why}"),
+        )
+    }
+
     pub fn unsupported_media_type(supported: &[&str]) -> Self {
         let list = supported.join(", ");
         Self::new(

@@ -13,19 +13,20 @@ use crate::registry::{Custom, CustomColumn, Resource, Source};
 /// A `Table` of these objects. `include` is `None`, `Metadata` (the default) or `Object`.
 pub fn table(resource: &Resource, objects: &[Value], include: &str) -> Value {
     let now = Timestamp::now();
-    let columns = columns(resource);
-    let rows: Vec<Value> = objects
-        .iter()
-        .map(|object| {
-            let mut row = json!({ "cells": cells(resource, object, now) });
-            match include {
-                "None" => row["object"] = Value::Null,
-                "Object" => row["object"] = object.clone(),
-                _ => row["object"] = partial(object),
-            }
-            row
-        })
-        .collect();
+    let rows = objects.iter().map(|object| row(object, &cells(resource, object, now), include));
+    of_rows(&columns(resource), &rows.collect::<Vec<_>>())
+}
+
+fn row(object: &Value, cells: &[Value], include: &str) -> Value {
+    let shown = match include {
+        "None" => Value::Null,
+        "Object" => object.clone(),
+        _ => partial(object),
+    };
+    json!({ "cells": cells, "object": shown })
+}
+
+fn of_rows(columns: &[Value], rows: &[Value]) -> Value {
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -33,6 +34,24 @@ pub fn table(resource: &Resource, objects: &[Value], include: &str) -> Value {
         "columnDefinitions": columns,
         "rows": rows,
     })
+}
+
+/// A `Table` of one `Scale`, which looks the same for all kinds that have one.
+pub fn scale_table(scale: &Value, include: &str) -> Value {
+    let columns = vec![
+        column("Name", "string", "name", NAME, 0),
+        column("Desired", "integer", "", "Number of desired replicas", 0),
+        column("Available", "integer", "", "Number of actual replicas", 0),
+        column("Age", "date", "", AGE, 0),
+    ];
+    let age = human::age(scale, Timestamp::now());
+    let cells = [
+        meta::name(scale).into(),
+        scale["spec"]["replicas"].clone(),
+        scale["status"]["replicas"].clone(),
+        age.into(),
+    ];
+    of_rows(&columns, &[row(scale, &cells, include)])
 }
 
 /// Only the metadata of an object.

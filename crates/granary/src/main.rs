@@ -16,6 +16,10 @@ use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
 
+/// Requests make many small allocations; the system's allocator takes a tenth of the time of a write.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Two rustls providers in one program would make its defaults ambiguous; this settles it.

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use granary_apiserver::auth::{self, Role};
 use granary_apiserver::{ApiServer, ApiService, store, tls};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tower::ServiceExt;
 
 use crate::arguments::UpArgs;
@@ -81,11 +81,12 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         router(&server),
         server.stopping(),
     ));
+    let signals = StopSignals::listen()?;
     // Whoever waits for the announcement finds the log line already there.
     tracing::info!(address = %address, data = %data_dir.display(), "ready");
     announce(&server_url, data_dir)?;
 
-    wait_for_signal().await?;
+    signals.wait().await;
     tracing::info!("stopping");
     server.stop();
     serving.await.context("the listener")??;
@@ -196,21 +197,32 @@ fn announce(server: &str, data_dir: &Path) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Returns at the first request to stop; the second one does not wait for anything.
-async fn wait_for_signal() -> anyhow::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// Requests to stop. Listened to before anybody is told that the server is there: a signal that nobody listens
+/// to ends the process without an orderly close.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
-    tokio::spawn(async move {
+
+    async fn next(&mut self) {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-        tracing::warn!("told to stop twice; leaving at once");
-        std::process::exit(130);
-    });
-    Ok(())
+    }
+
+    /// Returns at the first request; the second one does not wait for anything.
+    async fn wait(mut self) {
+        self.next().await;
+        tokio::spawn(async move {
+            self.next().await;
+            tracing::warn!("told to stop twice; leaving at once");
+            std::process::exit(130);
+        });
+    }
 }

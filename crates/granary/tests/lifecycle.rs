@@ -74,7 +74,11 @@ async fn stops_in_order(signal: Signal) {
     // Somebody who connects and then says nothing must not keep anybody from an orderly end.
     let address = server.url().trim_start_matches("https://").to_string();
     let mut silent = TcpStream::connect(&address).unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while names(&server).await.iter().filter(|name| name.starts_with('w')).count() < 20 {
+        assert!(std::time::Instant::now() < deadline, "there is no load");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 
     let status = tokio::task::spawn_blocking(move || server.stop(signal)).await.unwrap();
     assert_eq!(status.code(), Some(0));

@@ -31,7 +31,6 @@ kf "jq -Sc '[.items[].metadata.name, (.metadata.continue // \"\" | length > 0)]'
 kf "jq -Sc '[.items[].metadata.name, (.metadata.continue // \"\" | length > 0)]'" get --raw "$base?limit=3"
 say "versions"
 http GET "$base?resourceVersion=0&labelSelector=none"
-http GET "$base?resourceVersion=1&resourceVersionMatch=Exact&labelSelector=none"
 http GET "$base?resourceVersionMatch=NotOlderThan&labelSelector=none"
 http GET "$base?resourceVersion=0&resourceVersionMatch=Exact"
 leave_namespace

@@ -34,7 +34,9 @@ impl WriteContext<'_> {
     }
 
     pub(super) fn entry(&self, set: Set) -> Entry {
-        Entry { api_version: self.api_version.into(), time: Some(Time::of(self.now)), set }
+        // A scale has no managers of its own to take a time from, so Kubernetes notes none.
+        let time = (self.subresource != "scale").then(|| Time::of(self.now));
+        Entry { api_version: self.api_version.into(), time, set }
     }
 }
 

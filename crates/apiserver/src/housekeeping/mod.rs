@@ -270,7 +270,7 @@ fn is_gone(error: &ApiError) -> bool {
 }
 
 fn mentions(json: &[u8], word: &[u8]) -> bool {
-    json.windows(word.len()).any(|window| window == word)
+    memchr::memmem::find(json, word).is_some()
 }
 
 fn waits_for_dependents(json: &[u8]) -> bool {

@@ -27,7 +27,9 @@ pub fn json(style: Style, code: StatusCode, value: &Value) -> Response<Body> {
             text.push('\n');
             bytes(code, "application/json", text.into())
         }
-        Encoding::Json => bytes(code, "application/json", value.to_string().into()),
+        Encoding::Json => {
+            bytes(code, "application/json", serde_json::to_vec(value).unwrap_or_default().into())
+        }
         Encoding::Yaml => {
             let text = serde_saphyr::to_string(value).unwrap_or_else(|e| format!("# {e}\n"));
             bytes(code, "application/yaml", text.into())
@@ -88,7 +90,11 @@ pub fn object(
     let is_status = value["kind"] == "Status" && value["apiVersion"] == "v1";
     match style.accept.view {
         View::Table if !is_status => {
-            let mut table = table::table(resource, std::slice::from_ref(value), include);
+            let mut table = if value["kind"] == "Scale" && value["apiVersion"] == "autoscaling/v1" {
+                table::scale_table(value, include)
+            } else {
+                table::table(resource, std::slice::from_ref(value), include)
+            };
             table["metadata"]["resourceVersion"] = value["metadata"]["resourceVersion"].clone();
             json(style, code, &table)
         }

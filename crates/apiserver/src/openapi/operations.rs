@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::definitions::{DELETE_OPTIONS, PATCH, STATUS};
-use super::{Described, Dialect};
+use super::{Described, Dialect, Source};
 
 /// One thing that can be done at one path.
 struct Operation {
@@ -57,12 +57,15 @@ const DELETE_PARAMETERS: &[(&str, &str)] = &[
     ("propagationPolicy", "string"),
 ];
 
+/// kubectl patches a kind strategically when its patch operation says that it can be.
 const PATCH_TYPES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 ];
+const CUSTOM_PATCH_TYPES: &[&str] =
+    &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
 
 const fn operation(method: &'static str, action: &'static str, verb: &'static str) -> Operation {
@@ -165,7 +168,11 @@ impl Writer<'_> {
             "x-kubernetes-group-version-kind": self.kind.gvk(&self.kind.kind),
         });
         if let Some(body) = operation.body {
-            let types = if body == Body::Patch { PATCH_TYPES } else { OBJECT_TYPES };
+            let types = match (body, self.kind.source) {
+                (Body::Patch, Source::Crd(_)) => CUSTOM_PATCH_TYPES,
+                (Body::Patch, Source::Builtin(_)) => PATCH_TYPES,
+                _ => OBJECT_TYPES,
+            };
             let schema = self.dialect.reference(&match body {
                 Body::Object => self.kind.definition(&self.kind.kind),
                 Body::Patch => PATCH.to_string(),
@@ -252,4 +259,31 @@ fn content(types: &[&str], schema: &Value) -> Value {
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{kinds, widget};
+    use super::{Dialect, paths};
+
+    #[test]
+    fn only_built_in_kinds_offer_strategic_patches() {
+        let widget = widget();
+        for dialect in [Dialect::V2, Dialect::V3] {
+            let paths = paths(&kinds(&widget), dialect);
+            for (path, offered) in [
+                ("/api/v1/namespaces/{namespace}/pods/{name}", true),
+                ("/apis/example.com/v1/namespaces/{namespace}/widgets/{name}", false),
+                ("/apis/example.com/v1/gadgets/{name}", false),
+            ] {
+                let patch = paths[path]["patch"].to_string();
+                assert!(patch.contains("application/merge-patch+json"), "{path}: {patch}");
+                assert_eq!(
+                    patch.contains("application/strategic-merge-patch+json"),
+                    offered,
+                    "{path}: {patch}"
+                );
+            }
+        }
+    }
 }

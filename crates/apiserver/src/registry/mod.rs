@@ -18,12 +18,13 @@ pub use crd::{CrdNames, accepted_conditions, name_conflicts};
 pub use resource::{Custom, CustomColumn, Resource, Scale, Source, Unwritten};
 
 use crate::error::FieldError;
+use crate::meta;
 
 /// All resources; readers see one consistent table.
 pub struct Registry {
     table: ArcSwap<Table>,
-    /// Serialises changes; readers never wait.
-    change: Mutex<()>,
+    /// Serialises changes; readers never wait. Holds the newest revision of each definition that was seen.
+    change: Mutex<BTreeMap<String, u64>>,
     /// Tells the generation of the table to whoever must know that a resource is no longer what it was.
     news: watch::Sender<u64>,
 }
@@ -55,7 +56,7 @@ impl Registry {
         for resource in builtins::resources() {
             table.insert(resource);
         }
-        Self { table: ArcSwap::from_pointee(table), change: Mutex::new(()), news: watch::Sender::new(0) }
+        Self { table: ArcSwap::from_pointee(table), change: Mutex::default(), news: watch::Sender::new(0) }
     }
 
     /// Tells when the table changes.
@@ -87,7 +88,7 @@ impl Registry {
     /// Serves what an accepted CustomResourceDefinition describes, replacing what an earlier state of it did.
     pub fn put_crd(&self, crd: &Value) -> Result<(), Vec<FieldError>> {
         let resources = crd::resources(crd)?;
-        self.update(|table| {
+        self.update(crd, |table| {
             table.remove_storage(&CrdNames::of(crd).storage());
             resources.into_iter().for_each(|resource| table.insert(resource));
         });
@@ -95,11 +96,19 @@ impl Registry {
     }
 
     pub fn remove_crd(&self, crd: &Value) {
-        self.update(|table| table.remove_storage(&CrdNames::of(crd).storage()));
+        self.update(crd, |table| table.remove_storage(&CrdNames::of(crd).storage()));
     }
 
-    fn update(&self, change: impl FnOnce(&mut Table)) {
-        let _guard = self.change.lock();
+    /// Follows a definition, unless a later state of it came in first: writers tell of what they have written
+    /// in any order, and one that was overtaken must not bring back what is gone.
+    fn update(&self, crd: &Value, change: impl FnOnce(&mut Table)) {
+        let mut seen = self.change.lock();
+        let revision = meta::text(crd, "resourceVersion").parse().unwrap_or(0);
+        let newest = seen.entry(meta::name(crd).to_string()).or_default();
+        if revision < *newest {
+            return;
+        }
+        *newest = revision;
         let mut table = Table::clone(&self.table.load());
         change(&mut table);
         table.generation += 1;
@@ -180,5 +189,39 @@ impl Table {
     /// Any version of a custom resource.
     pub fn by_storage(&self, storage: &str) -> Option<Arc<Resource>> {
         self.all().find(|r| r.storage == storage).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Registry;
+
+    fn definition(revision: u64) -> Value {
+        json!({
+            "metadata": { "name": "rigs.try.example.com", "resourceVersion": revision.to_string() },
+            "spec": {
+                "group": "try.example.com", "scope": "Namespaced",
+                "names": { "plural": "rigs", "kind": "Rig" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object" } } }],
+            },
+        })
+    }
+
+    #[test]
+    fn a_writer_that_was_overtaken_does_not_bring_back_a_deleted_definition() {
+        let registry = Registry::new();
+        let is_served = || registry.get("try.example.com", "v1", "rigs").is_some();
+        registry.put_crd(&definition(3)).unwrap();
+        assert!(is_served());
+        registry.remove_crd(&definition(7));
+        registry.put_crd(&definition(5)).unwrap();
+        assert!(!is_served());
+        registry.put_crd(&definition(9)).unwrap();
+        assert!(is_served());
+        registry.remove_crd(&definition(8));
+        assert!(is_served());
     }
 }

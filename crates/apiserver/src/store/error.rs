@@ -14,6 +14,8 @@ pub enum StoreError {
     Compacted { requested: u64, oldest: u64 },
     #[error("revision {requested} is ahead of the store, which is at {current}")]
     Ahead { requested: u64, current: u64 },
+    #[error("the object has {bytes} bytes, {limit} are allowed; keep large data in a volume")]
+    TooLarge { bytes: usize, limit: usize },
     #[error("the disk under {path} is full: {detail}; free some space, nothing was lost")]
     Full { path: String, detail: String },
     #[error("the database {path} cannot be used: {detail}")]

@@ -8,6 +8,7 @@
 //! within the history that watchers may resume from.
 
 mod database;
+mod document;
 mod error;
 mod history;
 mod key;
@@ -29,6 +30,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use database::{Handle, Opener};
+use document::Document;
 pub use error::StoreError;
 pub use history::Event;
 use history::{Horizon, Ring};
@@ -121,13 +123,41 @@ struct Shared {
     shrinkable: AtomicBool,
 }
 
+/// A write as the writer takes it: nothing left to work out.
+struct Prepared {
+    key: Key,
+    expect: Expect,
+    document: Document,
+    deletes: bool,
+    previous: Option<Bytes>,
+}
+
+impl Prepared {
+    fn of(write: Write) -> Result<Self> {
+        let Write { key, expect, action, previous } = write;
+        let (object, deletes) = match action {
+            Action::Put(object) => (object, false),
+            Action::Delete(object) => (object, true),
+        };
+        let document = Document::of(&object);
+        // What is there already can always be deleted.
+        if !deletes && document.len() > MAX_OBJECT {
+            return Err(StoreError::TooLarge { bytes: document.len(), limit: MAX_OBJECT });
+        }
+        Ok(Self { key, expect, document, deletes, previous })
+    }
+}
+
 enum Job {
-    Write(Write, Answer),
+    Write(Prepared, Answer),
     /// Everything queued before it is done, nothing after it.
     Close(oneshot::Sender<()>),
 }
 
 type Answer = oneshot::Sender<Result<Stored>>;
+
+/// The largest object that is kept: etcd's limit, so that what fits here fits a cluster.
+pub const MAX_OBJECT: usize = 3 << 19;
 
 /// Writes that may wait for the commit in front of them; more callers than this wait their turn.
 const QUEUE: usize = 1024;
@@ -157,13 +187,14 @@ impl Store {
         let for_writer = shared.clone();
         std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || writer::run(&for_writer, queue))
+            .spawn(move || or_end(|| writer::run(&for_writer, queue), || std::process::abort()))
             .map_err(|e| StoreError::Broken { path: shared.path(), detail: e.to_string() })?;
         Ok(Self { shared, jobs })
     }
 
     /// Makes one change durable. When this returns `Ok` the change is on disk.
     pub async fn commit(&self, write: Write) -> Result<Stored> {
+        let write = Prepared::of(write)?;
         let (done, answer) = oneshot::channel();
         self.jobs.send(Job::Write(write, done)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
@@ -201,6 +232,17 @@ impl Store {
     /// Bytes of the database file.
     pub fn file_bytes(&self) -> u64 {
         self.shared.file_bytes()
+    }
+}
+
+/// Runs the writer. Without it the process could only refuse every write until somebody notices; ended, it is
+/// started again and goes on from the last commit.
+fn or_end(run: impl FnOnce(), end: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+        tracing::error!(
+            "the store's writer panicked and the process ends; nothing that was acknowledged is lost, start it again"
+        );
+        end();
     }
 }
 

@@ -133,13 +133,18 @@ impl Snapshot {
             let mut page = Page::default();
             for (seen, entry) in index.range(start..end.as_str())?.enumerate() {
                 let (key, newest) = entry?;
-                if page.items.len() == limit || seen == SCAN {
+                if seen == SCAN {
                     page.next = Some(key.value().to_string());
                     break;
                 }
                 let Some((revision, bytes)) = as_of(&revisions, newest.value(), self.revision)? else {
                     continue;
                 };
+                // Only an object that is there is a reason to ask for more.
+                if page.items.len() == limit {
+                    page.next = Some(key.value().to_string());
+                    break;
+                }
                 let bytes = bytes.value();
                 let Some(head) = Header::decode(bytes) else { continue };
                 let key = Key::from_stored(key.value());

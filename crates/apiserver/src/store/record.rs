@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::document::Document;
 use super::key::Key;
 
 /// What a revision did.
@@ -31,16 +32,28 @@ const HEADER: usize = 11;
 const OWNED: u8 = 0b100;
 
 impl Record {
-    pub fn encode(change: Change, previous: u64, owned: bool, key: &Key, json: &[u8]) -> Vec<u8> {
+    /// The record of a document that becomes `revision`, and the JSON within it.
+    pub fn encode(
+        change: Change,
+        previous: u64,
+        key: &Key,
+        document: &Document,
+        revision: u64,
+    ) -> (Bytes, Bytes) {
         let key = key.as_str().as_bytes();
-        let mut bytes = Vec::with_capacity(HEADER + key.len() + json.len());
-        let flags = change as u8 | if owned { OWNED } else { 0 };
+        let digits = revision.to_string();
+        let (head, tail) = document.halves();
+        let mut bytes = Vec::with_capacity(HEADER + key.len() + document.len() + digits.len());
+        let flags = change as u8 | if document.owners.is_empty() { 0 } else { OWNED };
         bytes.push(flags);
         bytes.extend_from_slice(&previous.to_le_bytes());
         bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
-        bytes.extend_from_slice(key);
-        bytes.extend_from_slice(json);
-        bytes
+        for part in [key, head, digits.as_bytes(), tail] {
+            bytes.extend_from_slice(part);
+        }
+        let bytes = Bytes::from(bytes);
+        let json = bytes.slice(HEADER + key.len()..);
+        (bytes, json)
     }
 
     /// `None` when the bytes are not a record.
@@ -86,21 +99,27 @@ impl<'a> Header<'a> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::{Value, json};
 
     use super::{Change, Header, Record};
     use crate::store::Key;
+    use crate::store::document::Document;
 
     proptest! {
         #[test]
-        fn a_record_reads_back_as_written(previous: u64, owned: bool, change in 0..3u8, json: Vec<u8>) {
+        fn a_record_reads_back_as_written(previous: u64, revision: u64, owned: bool, change in 0..3u8, text: String) {
             let change = [Change::Created, Change::Updated, Change::Deleted][usize::from(change)];
             let key = Key::new("configmaps.", "ns", "name");
-            let bytes = Record::encode(change, previous, owned, &key, &json);
+            let owners = if owned { json!([{ "uid": "a" }]) } else { json!([]) };
+            let mut object = json!({ "metadata": { "ownerReferences": owners }, "data": text });
+            let (bytes, json) = Record::encode(change, previous, &key, &Document::of(&object), revision);
             prop_assert_eq!(Header::decode(&bytes).unwrap().owned, owned);
             let back = Record::decode(&bytes).unwrap();
             prop_assert_eq!((back.change, back.previous), (change, previous));
             prop_assert_eq!(back.key, key);
-            prop_assert_eq!(&back.json[..], &json[..]);
+            prop_assert_eq!(&back.json, &json);
+            object["metadata"]["resourceVersion"] = revision.to_string().into();
+            prop_assert_eq!(serde_json::from_slice::<Value>(&json).unwrap(), object);
         }
 
         #[test]

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use redb::{ReadableTable, Table, WriteTransaction};
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::database::{CURRENT, INDEX, META, OWNED, REVISIONS, TOMBSTONE};
+use super::document::owner_uids;
 use super::history::Event;
 use super::record::{Change, Header, Record};
-use super::{Action, Answer, Expect, Job, Key, Result, Shared, StoreError, Stored, Write};
+use super::{Answer, Expect, Job, Key, Prepared, Result, Shared, StoreError, Stored};
 
 /// Writes in one commit: enough that the cost of a sync is shared, few enough that nobody waits long.
 const BATCH: usize = 256;
@@ -50,7 +50,7 @@ struct Outcome {
 
 type Verdict = std::result::Result<Outcome, StoreError>;
 
-fn commit(shared: &Shared, batch: &mut Vec<(Write, Answer)>) {
+fn commit(shared: &Shared, batch: &mut Vec<(Prepared, Answer)>) {
     let (writes, answers): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
     let result = match shared.heal() {
         Ok(()) => try_commit(shared, writes),
@@ -72,7 +72,7 @@ fn commit(shared: &Shared, batch: &mut Vec<(Write, Answer)>) {
 }
 
 /// Applies the writes that may be applied and makes them durable, or none of them.
-fn try_commit(shared: &Shared, writes: Vec<Write>) -> Result<Vec<Verdict>> {
+fn try_commit(shared: &Shared, writes: Vec<Prepared>) -> Result<Vec<Verdict>> {
     let before = *shared.revision.borrow();
     let mut room = Room::of(shared);
     let mut verdicts = Vec::with_capacity(writes.len());
@@ -144,12 +144,9 @@ impl<'a> Room<'a> {
     }
 
     /// Deletions may use half of what is kept in reserve, or nothing could ever be freed.
-    fn admit(&self, write: &Write) -> Result<()> {
+    fn admit(&self, write: &Prepared) -> Result<()> {
         let Some(free) = self.free else { return Ok(()) };
-        let reserve = match write.action {
-            Action::Put(_) => self.shared.options.reserve_bytes,
-            Action::Delete(_) => self.shared.options.reserve_bytes / 2,
-        };
+        let reserve = self.shared.options.reserve_bytes / if write.deletes { 2 } else { 1 };
         if free >= reserve {
             return Ok(());
         }
@@ -182,8 +179,8 @@ impl<'txn> Tables<'txn> {
     }
 
     /// The outer error ends the transaction, the inner one refuses this write only.
-    fn apply(&mut self, write: Write, revision: u64) -> std::result::Result<Verdict, redb::Error> {
-        let Write { key, expect, action, previous } = write;
+    fn apply(&mut self, write: Prepared, revision: u64) -> std::result::Result<Verdict, redb::Error> {
+        let Prepared { key, expect, document, deletes, previous } = write;
         let newest = self.index.get(key.as_str())?.map(|v| v.value());
         let current = newest.filter(|r| r & TOMBSTONE == 0);
         match (expect, current) {
@@ -194,18 +191,16 @@ impl<'txn> Tables<'txn> {
             }
             _ => {}
         }
-        let (change, mut object) = match (action, current) {
-            (Action::Put(object), None) => (Change::Created, object),
-            (Action::Put(object), Some(_)) => (Change::Updated, object),
-            (Action::Delete(object), _) => (Change::Deleted, object),
+        let change = match current {
+            _ if deletes => Change::Deleted,
+            None => Change::Created,
+            Some(_) => Change::Updated,
         };
-        object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
-        let json = Bytes::from(object.to_string());
-        let owners = owner_uids(&object);
-        self.reindex_owners(&key, current, if change == Change::Deleted { &[] } else { &owners })?;
+        let owners: &[String] = if deletes { &[] } else { &document.owners };
+        self.reindex_owners(&key, current, owners)?;
         let follows = newest.map_or(0, |r| r & !TOMBSTONE);
-        let bytes = Record::encode(change, follows, !owners.is_empty(), &key, &json);
-        self.revisions.insert(revision, bytes.as_slice())?;
+        let (bytes, json) = Record::encode(change, follows, &key, &document, revision);
+        self.revisions.insert(revision, &*bytes)?;
         let mark = if change == Change::Deleted { TOMBSTONE } else { 0 };
         self.index.insert(key.as_str(), revision | mark)?;
         let previous = if change == Change::Created { None } else { previous };
@@ -221,9 +216,9 @@ impl<'txn> Tables<'txn> {
     ) -> std::result::Result<(), redb::Error> {
         let before = match current {
             Some(at) => match self.revisions.get(at)?.as_ref().and_then(|b| Header::decode(b.value())) {
-                Some(head) if head.owned => serde_json::from_slice::<Value>(head.json)
-                    .map(|object| owner_uids(&object))
-                    .unwrap_or_default(),
+                Some(head) if head.owned => {
+                    serde_json::from_slice(head.json).map(|object| owner_uids(&object)).unwrap_or_default()
+                }
                 _ => Vec::new(),
             },
             None => Vec::new(),
@@ -242,11 +237,4 @@ impl<'txn> Tables<'txn> {
         txn.open_table(META)?.insert(CURRENT, revision)?;
         Ok(())
     }
-}
-
-fn owner_uids(object: &Value) -> Vec<String> {
-    let Some(references) = object.pointer("/metadata/ownerReferences").and_then(Value::as_array) else {
-        return Vec::new();
-    };
-    references.iter().filter_map(|r| r["uid"].as_str()).map(str::to_string).collect()
 }

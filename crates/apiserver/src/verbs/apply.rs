@@ -24,7 +24,7 @@ impl Api {
         call.query.field_validation = FieldValidation::Strict;
         let duplicates = std::mem::take(&mut call.duplicates);
         let config = shape::admit(call, Decoded { value: config, duplicates })?;
-        if self.live(call)?.is_none() {
+        if !self.exists(call)? {
             if !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
@@ -42,7 +42,7 @@ impl Api {
             let object = applied(call, None, &config)?;
             match self.store_new(call, object, Ownership::Done).await {
                 Err(error) if error.reason == "AlreadyExists" => {}
-                created => return created.map(|object| Answer::Object(StatusCode::CREATED, object)),
+                created => return created,
             }
         }
         let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_string();

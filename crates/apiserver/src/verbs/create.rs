@@ -4,7 +4,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Answer, Api, Call, custom_definitions, shape};
+use super::{Answer, Api, Call, Handover, custom_definitions, shape};
 use crate::admission::{Operation, Phase, Reviewed};
 use crate::builtin;
 use crate::error::{ApiError, Cause, Result};
@@ -12,7 +12,7 @@ use crate::fields::{self, WriteContext};
 use crate::http::media::Decoded;
 use crate::meta;
 use crate::registry::Resource;
-use crate::store::{Action, Expect, Key, StoreError, Write};
+use crate::store::{Action, Change, Expect, Key, StoreError, Write};
 
 /// How often a generated name is drawn anew when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -23,8 +23,7 @@ impl Api {
         if object["metadata"]["resourceVersion"].as_str().is_some_and(|v| !v.is_empty()) {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
-        let created = self.store_new(call, object, Ownership::Track).await?;
-        Ok(Answer::Object(StatusCode::CREATED, created))
+        self.store_new(call, object, Ownership::Track).await
     }
 
     /// Completes, checks and stores a new object; gives it in the call's version.
@@ -33,7 +32,7 @@ impl Api {
         call: &mut Call,
         mut object: Value,
         own: Ownership,
-    ) -> Result<Value> {
+    ) -> Result<Answer> {
         self.require_namespace(call, meta::name(&object))?;
         let resource = call.resource.clone();
         let keeps_status = resource.builtin().is_some_and(|kind| kind.status_on_create);
@@ -67,7 +66,7 @@ impl Api {
         resource: &Resource,
         mut object: Value,
         own: Ownership,
-    ) -> Result<Value> {
+    ) -> Result<Answer> {
         let now = Timestamp::now();
         meta::prepare_create(&mut object, &call.namespace, resource.namespaced, now);
         if resource.has_generation && resource.counts_from_one() {
@@ -85,31 +84,24 @@ impl Api {
         if resource.is_crd() {
             custom_definitions::validate(resource, &object, None)?;
         }
-        if own == Ownership::Track {
-            self.track(call, None, &mut object, now)?;
-        }
+        self.track(call, own, None, &mut object, now)?;
         self.check(call, Operation::Create, None, &object).await?;
         let name = meta::name(&object).to_string();
         let key = Key::new(&resource.storage, &call.namespace, &name);
         if call.query.dry_run {
             return match self.store.get(&key).map_err(|e| call.store_error(e))? {
                 Some(_) => Err(self.taken(resource, &key)),
-                None => Ok(object),
+                None => Ok(Answer::Object(StatusCode::CREATED, object)),
             };
         }
-        let write = Write {
-            key: key.clone(),
-            expect: Expect::Absent,
-            action: Action::Put(shape::stored(resource, object.clone())),
-            previous: None,
-        };
-        let stored = self.store.commit(write).await.map_err(|e| match e {
+        let Handover { stored, kept } = Handover::of(resource, object);
+        let write =
+            Write { key: key.clone(), expect: Expect::Absent, action: Action::Put(stored), previous: None };
+        let done = self.store.commit(write).await.map_err(|e| match e {
             StoreError::Exists => self.taken(resource, &key),
             other => call.store_error(other),
         })?;
-        object["metadata"]["resourceVersion"] = stored.revision.to_string().into();
-        self.after_write(resource, &object);
-        Ok(object)
+        Ok(self.written(resource, StatusCode::CREATED, Change::Created, done, kept))
     }
 
     /// The name is taken; by an object that is on its way out, if that is so.
@@ -136,7 +128,7 @@ impl Api {
                 name: call.namespace.clone(),
             }));
         };
-        if !memchr_contains(&stored.json, b"\"deletionTimestamp\"") {
+        if memchr::memmem::find(&stored.json, b"\"deletionTimestamp\"").is_none() {
             return Ok(());
         }
         let namespace: Value = serde_json::from_slice(&stored.json).unwrap_or_default();
@@ -182,8 +174,10 @@ impl Api {
         object: &Value,
     ) -> Result<()> {
         let write = reviewed(call, meta::name(object), operation, old);
-        let warnings = self.admission.review(Phase::Validate, &write, &mut Some(object.clone())).await?;
-        call.warnings.extend(warnings);
+        if self.admission.is_wanted(Phase::Validate, &write) {
+            let warnings = self.admission.review(Phase::Validate, &write, &mut Some(object.clone())).await?;
+            call.warnings.extend(warnings);
+        }
         Ok(())
     }
 
@@ -202,11 +196,17 @@ impl Api {
     pub(super) fn track(
         &self,
         call: &Call,
+        own: Ownership,
         live: Option<&Value>,
         object: &mut Value,
         now: Timestamp,
     ) -> Result<()> {
         let resource = &call.resource;
+        let subresource = match own {
+            Ownership::Track => call.subresource.as_str(),
+            Ownership::TrackAs(subresource) => subresource,
+            Ownership::Done => return Ok(()),
+        };
         let api_version = resource.api_version();
         let zero = match (live, resource.builtin()) {
             (None, Some(kind)) => Some(builtin::zero::of(kind)),
@@ -214,6 +214,7 @@ impl Api {
         };
         let mut context = write_context(call, &api_version, now);
         context.zero = zero.as_ref();
+        context.subresource = subresource;
         fields::track_update(&resource.schema, live, object, unwritten(call), &context)
             .map_err(|e| ApiError::bad_request(format!("cannot track who owns which field: {e}")))
     }
@@ -230,6 +231,8 @@ impl Api {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ownership {
     Track,
+    /// The change is made to the object, but came in through this subresource.
+    TrackAs(&'static str),
     /// Server-side apply has done it.
     Done,
 }
@@ -256,8 +259,4 @@ pub(super) fn unwritten(call: &Call) -> &fields::Set {
         "status" => &call.resource.unwritten.by_status,
         _ => &call.resource.unwritten.by_main,
     }
-}
-
-fn memchr_contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle)
 }

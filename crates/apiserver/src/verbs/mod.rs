@@ -31,7 +31,7 @@ use crate::error::{ApiError, Result};
 use crate::http::media::{Accept, Decoded};
 use crate::http::query::Query;
 use crate::registry::{Registry, Resource};
-use crate::store::{Key, Prefix, Store, StoreError};
+use crate::store::{Change, Key, Prefix, Store, StoreError, Stored};
 
 /// The API over one store. Every caller, in this process or behind a socket, goes through it.
 pub struct Api {
@@ -76,6 +76,20 @@ pub enum Answer {
     Watch(Box<WatchBody>),
 }
 
+impl Answer {
+    /// The object of an answer that is one; parsed if it is as stored.
+    fn into_object(self) -> Result<Option<(StatusCode, Value)>> {
+        match self {
+            Self::Object(code, object) => Ok(Some((code, object))),
+            Self::Raw(code, json) => {
+                let object = serde_json::from_slice(&json).map_err(|e| ApiError::internal(e.to_string()))?;
+                Ok(Some((code, object)))
+            }
+            Self::List(_) | Self::Watch(_) => Ok(None),
+        }
+    }
+}
+
 impl Call {
     pub fn key(&self) -> Key {
         Key::new(&self.resource.storage, &self.namespace, &self.name)
@@ -114,6 +128,7 @@ impl Call {
                 ApiError::gone(format!("too old resource version: {requested} ({oldest})"))
             }
             StoreError::Ahead { requested, current } => too_large_version(requested, current),
+            StoreError::TooLarge { .. } => ApiError::object_too_large(error.to_string()),
             StoreError::Full { .. } => ApiError::out_of_space(error.to_string()),
             StoreError::Broken { .. } | StoreError::InUse { .. } => ApiError::internal(error.to_string()),
             StoreError::Closed => ApiError::unavailable("the server is stopping"),
@@ -152,5 +167,43 @@ impl Api {
         };
         let object = shape::parse_stored(&call.resource, &stored.json)?;
         Ok(Some(Live { revision: stored.revision, json: stored.json, object }))
+    }
+
+    pub(crate) fn exists(&self, call: &Call) -> Result<bool> {
+        Ok(self.store.get(&call.key()).map_err(|e| call.store_error(e))?.is_some())
+    }
+}
+
+/// What becomes of an object that is handed to the store.
+struct Handover {
+    stored: Value,
+    /// The object itself, where somebody needs it after the commit: most are answered as they are stored.
+    kept: Option<Value>,
+}
+
+impl Handover {
+    fn of(resource: &Resource, object: Value) -> Self {
+        let kept = (resource.is_crd() || !resource.served_as_stored()).then(|| object.clone());
+        Self { stored: shape::stored(resource, object), kept }
+    }
+}
+
+impl Api {
+    /// The answer to a write that is on disk, after what has to follow it.
+    fn written(
+        &self,
+        resource: &Resource,
+        code: StatusCode,
+        change: Change,
+        done: Stored,
+        kept: Option<Value>,
+    ) -> Answer {
+        let Some(mut object) = kept else { return Answer::Raw(code, done.json) };
+        object["metadata"]["resourceVersion"] = done.revision.to_string().into();
+        match change {
+            Change::Deleted => self.after_delete(resource, &object),
+            Change::Created | Change::Updated => self.after_write(resource, &object),
+        }
+        Answer::Object(code, object)
     }
 }

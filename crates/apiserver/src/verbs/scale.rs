@@ -52,7 +52,7 @@ impl Api {
         let mut inner = call.for_object(&call.namespace, &call.name);
         let target = scale_paths.spec_replicas.clone();
         let answer = self
-            .change(&mut inner, Ownership::Track, version, |_, live| {
+            .change(&mut inner, Ownership::TrackAs("scale"), version, |_, live| {
                 let count = replicas(live)?;
                 let mut object = live.clone();
                 set_pointer(&mut object, &target, count.into());
@@ -60,10 +60,10 @@ impl Api {
             })
             .await?;
         call.warnings.append(&mut inner.warnings);
-        match answer {
-            Answer::Object(code, object) => Ok(Answer::Object(code, scale_of(&scale_paths, &object))),
-            other => Ok(other),
-        }
+        let changed = answer.into_object()?;
+        let (code, object) =
+            changed.ok_or_else(|| ApiError::internal("a change was answered without an object"))?;
+        Ok(Answer::Object(code, scale_of(&scale_paths, &object)))
     }
 }
 

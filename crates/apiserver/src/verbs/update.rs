@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::create::Ownership;
-use super::{Answer, Api, Call, Live, custom_definitions, shape};
+use super::{Answer, Api, Call, Handover, Live, custom_definitions, shape};
 use crate::admission::Operation;
 use crate::error::{ApiError, FieldError, Result};
 use crate::http::media::Decoded;
 use crate::meta;
-use crate::store::{Action, Expect, StoreError, Write};
+use crate::store::{Action, Change, Expect, StoreError, Write};
 
 impl Api {
     /// PUT.
@@ -23,11 +23,10 @@ impl Api {
         if !named {
             return Err(shape::nameless(call));
         }
-        if self.live(call)?.is_none() {
+        if !self.exists(call)? {
             let creates = call.resource.builtin().is_some_and(|kind| kind.create_on_update);
             if creates && call.subresource.is_empty() {
-                let created = self.store_new(call, object, Ownership::Track).await?;
-                return Ok(Answer::Object(StatusCode::CREATED, created));
+                return self.store_new(call, object, Ownership::Track).await;
             }
             return Err(call.not_found());
         }
@@ -130,9 +129,7 @@ impl Api {
             custom_definitions::validate(&resource, &object, Some(old))?;
         }
         object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-        if own == Ownership::Track {
-            self.track(call, Some(old), &mut object, now)?;
-        }
+        self.track(call, own, Some(old), &mut object, now)?;
         self.check(call, Operation::Update, Some(old), &object).await?;
         if object == *old || call.query.dry_run {
             return Ok(Answer::Object(StatusCode::OK, object));
@@ -140,10 +137,10 @@ impl Api {
         self.commit_change(call, live, object).await
     }
 
-    async fn commit_change(&self, call: &Call, live: Live, mut object: Value) -> Result<Answer, Refused> {
+    async fn commit_change(&self, call: &Call, live: Live, object: Value) -> Result<Answer, Refused> {
         let resource = &call.resource;
         let last = super::delete::may_vanish(resource, &object);
-        let stored = shape::stored(resource, object.clone());
+        let Handover { stored, kept } = Handover::of(resource, object);
         let write = Write {
             key: call.key(),
             expect: Expect::Revision(live.revision),
@@ -152,13 +149,8 @@ impl Api {
         };
         match self.store.commit(write).await {
             Ok(done) => {
-                object["metadata"]["resourceVersion"] = done.revision.to_string().into();
-                if last {
-                    self.after_delete(resource, &object);
-                } else {
-                    self.after_write(resource, &object);
-                }
-                Ok(Answer::Object(StatusCode::OK, object))
+                let change = if last { Change::Deleted } else { Change::Updated };
+                Ok(self.written(resource, StatusCode::OK, change, done, kept))
             }
             Err(error @ (StoreError::Moved { .. } | StoreError::Missing)) => {
                 Err(Refused::Raced(call.store_error(error)))

@@ -299,6 +299,26 @@ async fn watches_that_ask_for_odd_times_end_or_last() {
 }
 
 #[tokio::test]
+async fn a_body_that_may_be_sent_can_still_make_an_object_too_large_to_keep() {
+    let (_binary, raw) = prepared().await;
+    let volumes = "/apis/longhorn.io/v1beta2/namespaces/default/volumes";
+    let volume = |bytes: usize| {
+        json!({
+            "apiVersion": "longhorn.io/v1beta2", "kind": "Volume", "metadata": { "name": "heavy" },
+            "spec": { "size": "1", "note": "x".repeat(bytes) },
+        })
+    };
+    let (limit, heavy) = (3 << 19, format!("{volumes}/heavy"));
+    let answer = raw.post(volumes, &volume(limit)).await.expect(413);
+    assert_eq!(answer.reason(), "RequestEntityTooLarge");
+    assert!(answer.message().contains("1572864 are allowed"), "{}", answer.message());
+    raw.get(&heavy).await.expect(404);
+    raw.post(volumes, &volume(limit - 8192)).await.expect(201);
+    raw.merge(&heavy, &volume(limit)).await.expect(413);
+    raw.delete(&heavy).await.expect(200);
+}
+
+#[tokio::test]
 async fn bodies_that_are_too_much() {
     let (_binary, raw) = prepared().await;
     let mut big = config_map("big");
@@ -309,7 +329,6 @@ async fn bodies_that_are_too_much() {
     raw.merge(&there, &big).await.expect(413);
     let huge = vec![b' '; 40 << 20];
     raw.send("POST", CONFIG_MAPS, JSON, huge).await.expect(413);
-
     let nested = |open: &str, close: &str, depth: usize| {
         format!(r#"{{"metadata":{{"name":"deep"}},"data":{}1{}}}"#, open.repeat(depth), close.repeat(depth))
     };

@@ -55,6 +55,27 @@ async fn status_and_the_rest_are_written_apart() {
 }
 
 #[tokio::test]
+async fn a_controller_applies_a_status_without_repeating_the_name() {
+    let (_binary, raw) = with_rig().await;
+    let apply = |status: u8| {
+        json!({ "apiVersion": "try.example.com/v1", "kind": "Rig", "status": { "replicas": status } })
+            .to_string()
+    };
+    let path = format!("{RIG}/status?fieldManager=controller");
+    for round in 1..3 {
+        let after = raw.send("PATCH", &path, APPLY, apply(round)).await.expect(200).body;
+        assert_eq!(after["metadata"]["name"], "one");
+        assert_eq!((&after["spec"]["replicas"], &after["status"]["replicas"]), (&json!(1), &json!(round)));
+    }
+    let missing = format!("{RIG}x/status?fieldManager=controller");
+    raw.send("PATCH", &missing, APPLY, apply(1)).await.expect(404);
+    // What does not exist yet has to say what it is called.
+    let made =
+        raw.send("PATCH", &format!("{RIG}x?fieldManager=controller"), APPLY, apply(1)).await.expect(400);
+    assert!(made.message().contains("name must be provided"), "{}", made.message());
+}
+
+#[tokio::test]
 async fn a_scale_is_read_replaced_and_patched() {
     let (_binary, raw) = with_rig().await;
     let scale = format!("{RIG}/scale");
@@ -89,5 +110,9 @@ async fn a_scale_is_read_replaced_and_patched() {
     let rig = raw.get(RIG).await.expect(200).body;
     assert_eq!(rig["spec"]["replicas"], 5);
     assert!(rig["metadata"].get("labels").is_none(), "a scale changes the count and nothing else");
+    let scaled: Vec<&Value> = rig["metadata"]["managedFields"].as_array().unwrap().iter().collect();
+    let scaled = scaled.iter().find(|entry| entry["subresource"] == "scale").unwrap();
+    assert_eq!(scaled["fieldsV1"], json!({ "f:spec": { "f:replicas": {} } }));
+    assert!(scaled.get("time").is_none(), "a real server notes none, which decides the order: {scaled}");
     raw.get(&format!("{RIG}x/scale")).await.expect(404);
 }

@@ -83,3 +83,30 @@ fn what_an_interrupted_first_start_left_behind_does_no_harm() {
     assert_eq!(store.revision(), 0);
     assert!(!dir.path().join("granary.redb.new").exists());
 }
+
+#[test]
+fn a_writer_that_panics_ends_the_process_and_one_that_returns_does_not() {
+    let ended = std::cell::Cell::new(0);
+    crate::store::or_end(|| {}, || ended.set(ended.get() + 1));
+    assert_eq!(ended.get(), 0);
+    crate::store::or_end(|| panic!("a broken invariant"), || ended.set(ended.get() + 1));
+    assert_eq!(ended.get(), 1);
+}
+
+#[test]
+fn an_object_that_is_too_large_is_refused_and_can_still_be_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(Options::new(dir.path().join("granary.redb"))).unwrap();
+        let sized = |bytes: usize| serde_json::json!({ "metadata": {}, "data": "x".repeat(bytes) });
+        let limit = crate::store::MAX_OBJECT;
+        let refused = store.commit(put(&key(0), Expect::Absent, sized(limit))).await.unwrap_err();
+        assert!(matches!(refused, StoreError::TooLarge { .. }), "{refused}");
+        store.commit(put(&key(0), Expect::Absent, sized(limit - 100))).await.unwrap();
+        // What a deletion notes about the object does not count.
+        let action = crate::store::Action::Delete(sized(limit));
+        let delete = crate::store::Write { key: key(0), expect: Expect::Revision(1), action, previous: None };
+        store.commit(delete).await.unwrap();
+        store.close().await;
+    });
+}

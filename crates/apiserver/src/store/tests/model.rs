@@ -138,6 +138,7 @@ pub fn list(
     loop {
         let page = snapshot.page(prefix, start.as_deref(), limit, |_, _| true)?;
         assert!(page.items.len() <= limit, "a page is longer than asked for");
+        assert!(start.is_none() || !page.items.is_empty(), "the page before promised more");
         found.extend(page.items.into_iter().map(|s| (s.key, s.revision, parse(&s.json))));
         match page.next {
             Some(next) => start = Some(next),

@@ -91,7 +91,7 @@ pub enum Control {
     LayerComplete {
         layer: LayerId,
     },
-    /// What one layer itself holds in a range (never what it inherits).
+    /// What one layer itself holds in a range (never what it inherits). Answers may end early; never empty.
     LayerRuns {
         layer: LayerId,
         range: Range,
@@ -112,7 +112,10 @@ pub enum Control {
         layer: LayerId,
         runs: Vec<Run>,
     },
-    /// Which parts of the volume hold data, through all layers.
+    /// Like [`LayerDigests`](Control::LayerDigests), over the volume's content through all layers: equal content
+    /// has equal digests, whatever layer holds it.
+    Digests { range: Range, chunk: u64 },
+    /// Which parts of the volume hold data, through all layers. Answers may end early; never empty.
     Allocation {
         range: Range,
     },
@@ -132,6 +135,18 @@ pub struct Membership {
     /// The engine acknowledges writes only while at least this many are in sync; so fewer cannot have gone on
     /// without the others.
     pub min_in_sync: u32,
+    /// Replicas that left and may come back: since then the members have kept every intent, so that what these
+    /// missed is known to the region.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Away>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Away {
+    pub replica: ReplicaId,
+    /// The generation it was in sync with.
+    pub generation: Generation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

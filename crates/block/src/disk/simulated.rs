@@ -1,0 +1,1 @@
+//! A file system in memory that loses what was not synced.

@@ -94,6 +94,7 @@ fn any_membership() -> impl Strategy<Value = Membership> {
         .prop_map(|(id, address)| Member { replica: ReplicaId(Uuid::from_u128(id)), address });
     (any::<u64>(), proptest::collection::vec(member, 0..5), any::<u32>()).prop_map(
         |(generation, members, min_in_sync)| Membership {
+            away: Vec::new(),
             generation: Generation(generation),
             members,
             min_in_sync,

@@ -83,8 +83,11 @@ pub fn choose(known: &Known<'_>) -> Choice {
         let who = missing.iter().map(|member| member.address.as_str()).collect::<Vec<_>>().join(", ");
         return Choice::Wait(Refusal::MayBeNewer(who, record.generation));
     }
+    let kept_memory = |info: &ReplicaInfo| {
+        record.members.iter().any(|member| member.replica == info.replica && member.boot == info.boot)
+    };
     let Some(&(reference, _)) =
-        in_sync.iter().max_by_key(|(slot, info)| (lineage(info).len(), u8::MAX - slot.0))
+        in_sync.iter().max_by_key(|(slot, info)| (lineage(info).len(), kept_memory(info), u8::MAX - slot.0))
     else {
         return Choice::Wait(Refusal::OnlyRebuilding);
     };
@@ -167,7 +170,7 @@ mod tests {
                 generation: Generation(generation),
                 members: members
                     .iter()
-                    .map(|m| Member { replica: id(*m), address: format!("r{m}") })
+                    .map(|m| Member { replica: id(*m), address: format!("r{m}"), boot: String::new() })
                     .collect(),
                 min_in_sync: 1,
                 away: vec![],

@@ -138,6 +138,7 @@ impl Engine {
             return false;
         }
         self.size = info.size;
+        self.out.push(Effect::Resized { size: info.size });
         self.head = Some(info.head);
         self.highest = Generation(generation.0 - 1);
         self.record = record;
@@ -161,7 +162,15 @@ impl Engine {
         let named = |slot: &Slot| members.contains(*slot);
         let member = |slot: Slot| {
             let place = &self.places[slot.index()];
-            Some(Member { replica: place.replica?, address: place.address.clone() })
+            let replica = place.replica?;
+            let boot = match self.record.members.iter().find(|member| member.replica == replica) {
+                // Until all are equal again, the record still tells who lost nothing.
+                Some(member) if matches!(self.phase, Phase::Opening | Phase::Reconciling) => {
+                    member.boot.clone()
+                }
+                _ => place.boot.clone().unwrap_or_default(),
+            };
+            Some(Member { replica, address: place.address.clone(), boot })
         };
         let members: Vec<_> = self.slots().filter(named).filter_map(member).collect();
         let gone = |id| self.places.iter().any(|place| place.replica == Some(id) && place.removed);

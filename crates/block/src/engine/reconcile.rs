@@ -231,6 +231,10 @@ impl Engine {
     fn serve(&mut self) {
         self.reconcile = None;
         self.phase = Phase::Serving;
+        // All are equal: from here on, whoever keeps its memory has everything.
+        if self.record_of(self.in_sync(), self.record.generation).members != self.record.members {
+            self.start_move(self.in_sync());
+        }
         tracing::info!(volume = self.config.volume, generation = self.record.generation.0, "serving");
         if !self.fresh {
             self.out.push(Effect::Ready);

@@ -204,7 +204,8 @@ impl Engine {
             let theirs = own.layers.iter().find(|theirs| theirs.id == layer.id);
             let same = theirs.is_some_and(|theirs| theirs.absorbed == layer.absorbed);
             let frozen = layer.id != own.head && layer.id != source.head;
-            let complete = same && frozen && theirs.is_some_and(|theirs| theirs.complete);
+            let complete =
+                same && frozen && theirs.is_some_and(|theirs| theirs.complete && theirs.size == layer.size);
             let unknown =
                 theirs.is_none() && !own.layers.iter().any(|known| layer.absorbed.contains(&known.id));
             if !complete {

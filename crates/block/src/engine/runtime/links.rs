@@ -15,9 +15,6 @@ use crate::wire::connection::{Connection, Receiver, Sender};
 use crate::wire::key::Key;
 use crate::wire::message::Request;
 
-/// A replica that takes in nothing while this much waits for it is as good as gone.
-const MOST_PENDING: usize = 256 << 20;
-
 pub(super) struct Links {
     volume: String,
     key: Key,
@@ -103,9 +100,8 @@ async fn send(shared: Rc<Shared>, link: Link, outgoing: Rc<Outgoing>) {
     loop {
         outgoing.wake.notified().await;
         let sent = std::future::poll_fn(|cx| outgoing.sender.borrow_mut().poll_flush(cx)).await;
-        let stuck = outgoing.sender.borrow().pending() > MOST_PENDING;
-        if sent.is_err() || stuck {
-            let reason = sent.err().map_or("takes in nothing".to_string(), |error| error.to_string());
+        if let Err(error) = sent {
+            let reason = error.to_string();
             shared.apply(Event::Lost { link, reason });
             shared.links.close(link);
             return;

@@ -90,8 +90,11 @@ fn any_layer() -> impl Strategy<Value = Layer> {
 }
 
 fn any_membership() -> impl Strategy<Value = Membership> {
-    let member = (any::<u128>(), ".{0,20}")
-        .prop_map(|(id, address)| Member { replica: ReplicaId(Uuid::from_u128(id)), address });
+    let member = (any::<u128>(), ".{0,20}").prop_map(|(id, address)| Member {
+        replica: ReplicaId(Uuid::from_u128(id)),
+        address,
+        boot: String::new(),
+    });
     (any::<u64>(), proptest::collection::vec(member, 0..5), any::<u32>()).prop_map(
         |(generation, members, min_in_sync)| Membership {
             away: Vec::new(),

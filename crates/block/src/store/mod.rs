@@ -35,6 +35,18 @@ impl Store {
     pub fn size(&self) -> u64 {
         0
     }
+    pub fn volume(&self) -> Option<String> {
+        None
+    }
+    pub fn set_volume(&self, name: &str) -> Result<()> {
+        Err(StoreError::Busy { what: "building" })
+    }
+    pub fn is_rebuilding(&self) -> bool {
+        false
+    }
+    pub fn digests(&self, range: Range, chunk: u64) -> Result<Bytes> {
+        Err(StoreError::Busy { what: "building" })
+    }
     /// Fills the buffer, which must be as long as the range.
     pub fn read_into(&self, range: Range, into: &mut [u8]) -> Result<()> {
         Err(StoreError::Busy { what: "building" })

@@ -114,7 +114,10 @@ pub enum Control {
     },
     /// Like [`LayerDigests`](Control::LayerDigests), over the volume's content through all layers: equal content
     /// has equal digests, whatever layer holds it.
-    Digests { range: Range, chunk: u64 },
+    Digests {
+        range: Range,
+        chunk: u64,
+    },
     /// Which parts of the volume hold data, through all layers. Answers may end early; never empty.
     Allocation {
         range: Range,

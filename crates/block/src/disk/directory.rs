@@ -222,7 +222,7 @@ impl File for RealFile {
         self.0.set_len(len)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
 

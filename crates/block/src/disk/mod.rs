@@ -53,7 +53,7 @@ pub trait File: Send + Sync + 'static {
     /// Data and the extents that hold it.
     fn sync(&self) -> io::Result<()>;
     fn set_len(&self, len: u64) -> io::Result<()>;
-    fn len(&self) -> io::Result<u64>;
+    fn size(&self) -> io::Result<u64>;
     /// The first run of data at or after `offset`, in whole blocks as the file system keeps them.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>>;
     /// Bytes the file occupies.

@@ -1,0 +1,1 @@
+//! What a user of a volume meets, one behaviour at a time.

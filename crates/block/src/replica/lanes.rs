@@ -122,7 +122,7 @@ impl Lanes {
 impl Queue {
     /// Waits for work; `None` when the lane is closed.
     fn next(&self) -> Option<Job> {
-        self.when_any(|waiting| waiting.pop_front()).flatten()
+        self.when_any(VecDeque::pop_front).flatten()
     }
 
     /// Waits for work and takes all of it.
@@ -166,5 +166,40 @@ fn flush(queue: &Queue, service: &Service, counters: &Counters) {
         for Job { mailbox, id, cost, .. } in jobs {
             mailbox.post(Done { id, reply: reply.clone(), cost });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::disk::simulated::Simulated;
+    use crate::store::{CreateOptions, Store};
+
+    #[test]
+    fn flushes_that_wait_together_share_one() {
+        let store = Store::create(Arc::new(Simulated::new()), CreateOptions::new(1 << 20)).unwrap();
+        let service = Arc::new(Service::new(Arc::new(store), Box::new(|task| task())));
+        let (queue, counters, mailbox) =
+            (Queue::default(), Counters::default(), Arc::new(Mailbox::default()));
+        let session = Arc::new(service.begin("vol"));
+        for id in 0..100 {
+            let (session, mailbox) = (session.clone(), mailbox.clone());
+            queue.jobs.lock().waiting.push_back(Job { session, mailbox, id, work: Work::Flush, cost: 0 });
+        }
+        let mut answers = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(|| flush(&queue, &service, &counters));
+            while answers.len() < 100 {
+                let mut done = Vec::new();
+                mailbox.collect(&mut done, Waker::noop());
+                answers.extend(done.into_iter().map(|done| done.reply));
+            }
+            queue.jobs.lock().closed = true;
+            queue.changed.notify_all();
+        });
+        assert!(answers.iter().all(|reply| *reply == Reply::Done));
+        assert_eq!(Counters::get(&counters.flushes_done), 1);
     }
 }

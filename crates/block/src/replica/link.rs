@@ -30,10 +30,10 @@ use crate::wire::talk::Talk;
 const MAX_IN_FLIGHT: usize = 1024;
 
 /// Bytes those may keep: what they brought and what their answers will be.
-const MAX_HELD: usize = 16 << 20;
+pub(super) const MAX_HELD: usize = 16 << 20;
 
 /// Answers the peer has not read; no request is looked at while there are more.
-const MAX_UNREAD: usize = 4 << 20;
+pub(super) const MAX_UNREAD: usize = 4 << 20;
 
 /// What a control request's answer may come to, as far as its budget is concerned.
 const CONTROL_COST: usize = 1 << 20;

@@ -257,7 +257,8 @@ impl Service {
         Ok(Reply::Done)
     }
 
-    /// 1. the replica says durably that it is not usable, and since which generation, 2. its layers change.
+    /// 1. the replica has the new tree and says durably that it is not usable, in one step; a tree that is refused
+    ///    changes nothing. 2. it remembers which generation fills it, so that an older engine cannot.
     fn adopt(
         &self,
         session: &Session,
@@ -271,9 +272,9 @@ impl Service {
         owner.admit(session.id, Need::Adopt(generation), self.record())?;
         limits::layers(layers)?;
         self.claim(session)?;
+        self.store.adopt(size, layers, head)?;
         *owner = Owner::Nobody;
         self.store.set_membership(Membership { generation, ..Membership::default() }, false, true)?;
-        self.store.adopt(size, layers, head)?;
         *owner = Owner::Filling(session.id);
         tracing::info!(volume = session.volume, %generation, layers = layers.len(), "rebuild begins");
         Ok(Reply::Done)

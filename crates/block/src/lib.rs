@@ -9,3 +9,6 @@ pub mod ids;
 pub mod replica;
 pub mod store;
 pub mod wire;
+
+#[cfg(test)]
+mod simulation;

@@ -366,6 +366,11 @@ impl Engine {
         LayerId(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
+    /// Which of the configured replicas have every acknowledged write.
+    pub fn in_sync_slots(&self) -> Vec<usize> {
+        self.in_sync().iter().map(Slot::index).collect()
+    }
+
     pub fn size(&self) -> u64 {
         self.size
     }

@@ -148,7 +148,14 @@ impl Guest {
         }
     }
 
-    fn check_read(&mut self, first: u64, count: u64, before: &[BTreeSet<Stamp>], versions: &[u64], data: &[u8]) {
+    fn check_read(
+        &mut self,
+        first: u64,
+        count: u64,
+        before: &[BTreeSet<Stamp>],
+        versions: &[u64],
+        data: &[u8],
+    ) {
         assert_eq!(data.len() as u64, count * BLOCK);
         for (at, bytes) in data.chunks(BLOCK as usize).enumerate() {
             let number = first as usize + at;

@@ -39,6 +39,7 @@ impl Store {
         let meta = Metadata {
             format: FORMAT,
             replica: options.replica,
+            volume: None,
             size: base.size,
             head: options.head,
             membership: Membership::default(),

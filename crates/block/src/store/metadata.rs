@@ -22,6 +22,9 @@ pub(super) const FORMAT: u32 = 1;
 pub struct Metadata {
     pub format: u32,
     pub replica: ReplicaId,
+    /// The name of the volume it is a replica of. `None` until an engine or the operator has said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
     pub size: u64,
     pub head: LayerId,
     pub membership: Membership,

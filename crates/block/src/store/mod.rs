@@ -1,9 +1,11 @@
 //! A replica's bytes: one directory with a metadata file that is replaced atomically and a tree of sparse layers.
 //! Knows nothing of engines, generations' meaning or the network; never changes a frozen layer's content.
 
+mod belonging;
 mod blocks;
 mod cloning;
 mod content;
+mod digests;
 mod error;
 mod expand;
 mod flush;

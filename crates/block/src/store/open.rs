@@ -34,6 +34,7 @@ impl Store {
         let meta = Metadata {
             format: FORMAT,
             replica: options.replica,
+            volume: None,
             size: options.size,
             head: head.id,
             membership: Membership::default(),

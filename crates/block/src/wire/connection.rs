@@ -137,6 +137,12 @@ impl Sender {
         self.outgoing.request(id, request);
     }
 
+    /// Bytes as they are, for tests of what a replica does with them.
+    #[cfg(test)]
+    pub(crate) fn queue_raw(&mut self, bytes: &[u8]) {
+        self.outgoing.append(bytes);
+    }
+
     /// Bytes queued that the socket has not taken: what the engine bounds.
     pub fn pending(&self) -> usize {
         self.outgoing.pending()

@@ -99,7 +99,7 @@ impl Outgoing {
         Some(filled)
     }
 
-    fn append(&mut self, bytes: &[u8]) {
+    pub(super) fn append(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ use super::*;
 use crate::ids::{EngineId, Generation, LayerId, ReplicaId};
 use crate::wire::frame::{HEADER, Limits, Parsed, parse};
 use crate::wire::message::{
-    FailureKind, Layer, Member, Membership, Progress, Regions, ReplicaInfo, RunKind, SnapshotSpec,
+    Away, FailureKind, Layer, Member, Membership, Progress, Regions, ReplicaInfo, RunKind, SnapshotSpec,
 };
 
 /// Takes everything at once.
@@ -95,12 +95,17 @@ fn any_membership() -> impl Strategy<Value = Membership> {
         address,
         boot: String::new(),
     });
-    (any::<u64>(), proptest::collection::vec(member, 0..5), any::<u32>()).prop_map(
-        |(generation, members, min_in_sync)| Membership {
-            away: Vec::new(),
+    let away = any::<(u128, u64)>().prop_map(|(id, generation)| Away {
+        replica: ReplicaId(Uuid::from_u128(id)),
+        generation: Generation(generation),
+    });
+    let away = proptest::collection::vec(away, 0..3);
+    (any::<u64>(), proptest::collection::vec(member, 0..5), any::<u32>(), away).prop_map(
+        |(generation, members, min_in_sync, away)| Membership {
             generation: Generation(generation),
             members,
             min_in_sync,
+            away,
         },
     )
 }
@@ -148,6 +153,7 @@ fn any_control() -> impl Strategy<Value = Control> {
             chunk
         }),
         (any_layer_id(), any_runs()).prop_map(|(layer, runs)| Control::LayerWrite { layer, runs }),
+        (any_range(), any::<u64>()).prop_map(|(range, chunk)| Control::Digests { range, chunk }),
         any_range().prop_map(|range| Control::Allocation { range }),
         proptest::option::of(".{0,20}").prop_map(|snapshot| Control::Checksum { snapshot }),
     ]

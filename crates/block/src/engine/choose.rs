@@ -34,8 +34,6 @@ pub enum Refusal {
     MayBeNewer(String, Generation),
     #[error("only replicas with an unfinished rebuild answer; start the ones that were in sync")]
     OnlyRebuilding,
-    #[error("{have} replicas are in sync and {want} are needed before writes may be acknowledged")]
-    TooFew { have: usize, want: usize },
 }
 
 /// What is known when deciding.
@@ -48,7 +46,6 @@ pub struct Known<'a> {
     pub assume_lost: &'a [String],
     /// How many of the silent ones that names.
     pub silent_lost: usize,
-    pub min_in_sync: u32,
 }
 
 pub fn choose(known: &Known<'_>) -> Choice {
@@ -94,9 +91,7 @@ pub fn choose(known: &Known<'_>) -> Choice {
     let wanted = in_sync.iter().find(|(slot, _)| *slot == reference).map(|(_, info)| shape(info));
     let members: SlotSet =
         in_sync.iter().filter(|(_, info)| Some(shape(info)) == wanted).map(|(slot, _)| *slot).collect();
-    if members.len() < known.min_in_sync as usize {
-        return Choice::Wait(Refusal::TooFew { have: members.len(), want: known.min_in_sync as usize });
-    }
+
     Choice::Go { members, reference, generation: highest.next(), record: record.clone() }
 }
 
@@ -187,17 +182,16 @@ mod tests {
     }
 
     fn decide(infos: &[ReplicaInfo], silent: usize) -> Choice {
-        decide_with(infos, silent, &[], 1)
+        decide_with(infos, silent, &[])
     }
 
-    fn decide_with(infos: &[ReplicaInfo], silent: usize, lost: &[u8], min_in_sync: u32) -> Choice {
+    fn decide_with(infos: &[ReplicaInfo], silent: usize, lost: &[u8]) -> Choice {
         let assume_lost: Vec<String> = lost.iter().map(|n| format!("r{n}")).collect();
         choose(&Known {
             infos: infos.iter().enumerate().map(|(at, info)| (Slot(at as u8), info)).collect(),
             silent,
             assume_lost: &assume_lost,
             silent_lost: lost.len(),
-            min_in_sync,
         })
     }
 
@@ -215,7 +209,7 @@ mod tests {
         let new = [says(1, 0, &[], 1), says(2, 0, &[], 1)];
         assert_eq!(members(&decide(&new, 0)), [0, 1]);
         assert_eq!(decide(&new, 1), Choice::Wait(Refusal::FreshButIncomplete(1)));
-        assert_eq!(members(&decide_with(&new, 1, &[3], 1)), [0, 1]);
+        assert_eq!(members(&decide_with(&new, 1, &[3])), [0, 1]);
     }
 
     #[test]
@@ -228,7 +222,7 @@ mod tests {
     fn whoever_may_have_gone_on_alone_must_be_asked() {
         let stale = [says(1, 7, &[1, 2, 3], 1), says(3, 7, &[1, 2, 3], 1)];
         assert_eq!(decide(&stale, 1), Choice::Wait(Refusal::MayBeNewer("r2".into(), Generation(7))));
-        assert_eq!(members(&decide_with(&stale, 1, &[2], 1)), [0, 1], "unless it is said to be lost");
+        assert_eq!(members(&decide_with(&stale, 1, &[2])), [0, 1], "unless it is said to be lost");
     }
 
     #[test]
@@ -237,9 +231,9 @@ mod tests {
         for info in &mut two {
             info.membership.min_in_sync = 2;
         }
-        assert_eq!(members(&decide_with(&two, 1, &[], 2)), [0, 1]);
+        assert_eq!(members(&decide_with(&two, 1, &[])), [0, 1]);
         assert_eq!(
-            decide_with(&two[..1], 2, &[], 2),
+            decide_with(&two[..1], 2, &[]),
             Choice::Wait(Refusal::MayBeNewer("r2, r3".into(), Generation(7)))
         );
     }

@@ -17,6 +17,7 @@ pub struct Group {
     pub replies: Vec<(Slot, Option<Reply>)>,
     pub purpose: Purpose,
     pub wire: u64,
+    pub sent: u64,
 }
 
 pub type Replies = Vec<(Slot, Option<Reply>)>;
@@ -97,7 +98,13 @@ impl Engine {
     /// Sends some of them one request and others another; all answers belong together.
     pub(super) fn ask_each(&mut self, requests: &[(SlotSet, &Request)], purpose: Purpose) {
         let waiting = requests.iter().fold(SlotSet::EMPTY, |all, (slots, _)| all.union(*slots));
-        let key = self.table.insert(Entry::Group(Group { waiting, replies: Vec::new(), purpose, wire: 0 }));
+        let key = self.table.insert(Entry::Group(Group {
+            waiting,
+            replies: Vec::new(),
+            purpose,
+            wire: 0,
+            sent: self.now,
+        }));
         let wire = self.table.wire_id(key);
         if let Some(group) = self.table.group(key) {
             group.wire = wire;

@@ -121,6 +121,7 @@ impl Engine {
             marked: false,
             begun: false,
             wire: 0,
+            sent: 0,
         };
         let key = self.table.insert(Entry::Part(part));
         if mode.is_none_or(|mode| self.locks.acquire(key, range, mode)) {
@@ -131,7 +132,7 @@ impl Engine {
     /// Whether there are enough replicas to do anything.
     pub(super) fn enough(&self) -> bool {
         let members = self.in_sync().len();
-        members > 0 && members >= self.config.min_in_sync as usize
+        members > 0 && members >= self.config.min_in_sync as usize && !self.reopening
     }
 
     fn may_pass(&self, work: &Work) -> bool {
@@ -261,10 +262,12 @@ impl Engine {
             return;
         };
         self.preferred = Some(slot);
+        let now = self.now;
         let wire = self.table.wire_id(key);
         let Some(part) = self.table.part(key) else { return };
         part.stage = Stage::Out(Some(slot));
         part.wire = wire;
+        part.sent = now;
         let request = Request::Read { range: part.range };
         let place = self.place(slot);
         place.reads_out += 1;
@@ -278,7 +281,7 @@ impl Engine {
     pub(super) fn send_all(&mut self, key: usize) {
         let wire = self.table.wire_id(key);
         // A replica under rebuild flushes too: when it joins, what was flushed must be on its disk as well.
-        let targets = self.writers();
+        let (targets, now) = (self.writers(), self.now);
         let Some(part) = self.table.part(key) else { return };
         let request = match &part.work {
             Work::Write { data, durable } => {
@@ -293,6 +296,7 @@ impl Engine {
 
         part.stage = Stage::Out(None);
         part.wire = wire;
+        part.sent = now;
         part.waiting = targets;
         part.refused = SlotSet::EMPTY;
         part.applied = SlotSet::EMPTY;
@@ -407,6 +411,10 @@ impl Engine {
         }
         part.stage = Stage::Held;
         self.held.push(key);
+        let mut ready = std::mem::take(&mut self.ready);
+        self.locks.settle(key, &mut ready);
+        self.todo.extend(ready.drain(..).map(Todo::Ranged));
+        self.ready = ready;
         for slot in refused.iter() {
             self.fail(slot, "its disk is full while others have space");
         }
@@ -415,6 +423,11 @@ impl Engine {
     /// A write may be acknowledged when every member has on disk who the members are.
     pub(super) fn may_acknowledge(&self) -> bool {
         self.moving.is_none() && self.enough()
+    }
+
+    pub(super) fn held_changes(&mut self) -> usize {
+        let Self { held, table, .. } = self;
+        held.iter().filter(|key| table.part(**key).is_some_and(|part| part.work.changes())).count()
     }
 
     pub(super) fn release_held(&mut self) -> bool {
@@ -529,7 +542,10 @@ impl Engine {
         for key in self.table.keys() {
             let Some(part) = self.table.part(key) else { continue };
             match part.stage {
-                Stage::Out(None) | Stage::Held => self.send_all(key),
+                Stage::Out(None) | Stage::Held => {
+                    self.locks.unsettle(key);
+                    self.send_all(key);
+                }
                 _ => {}
             }
         }

@@ -87,7 +87,6 @@ impl Engine {
             silent: silent.len(),
             assume_lost: &self.config.assume_lost,
             silent_lost: silent.iter().filter(lost).count(),
-            min_in_sync: self.config.min_in_sync,
         });
         let everybody = match &choice {
             Choice::Go { members, record, .. } => members.len() == record.members.len(),
@@ -246,7 +245,14 @@ impl Engine {
                 self.phase = Phase::Reconciling;
                 self.begin_reconcile();
             }
-            Phase::Serving | Phase::Reconciling => self.send_unanswered(),
+            Phase::Serving | Phase::Reconciling => {
+                if std::mem::take(&mut self.reopening) {
+                    self.intents.request_lost();
+                    self.marks_out = false;
+                    self.send_again();
+                }
+                self.send_unanswered();
+            }
             Phase::Gathering | Phase::Stopped => {}
         }
     }
@@ -300,6 +306,7 @@ impl Engine {
                 self.parts_without(slot);
                 self.groups_without(slot);
                 let members = self.in_sync();
+                self.reopening &= !members.is_empty();
                 if !members.is_empty() {
                     self.start_move(members);
                 } else if matches!(self.phase, Phase::Opening | Phase::Reconciling) {
@@ -380,15 +387,13 @@ impl Engine {
         for slot in members.iter() {
             self.admit(slot);
         }
+        self.reopening = true;
         self.start_move(members);
-        self.send_again();
-        self.intents.request_lost();
-        self.marks_out = false;
         true
     }
 }
 
 /// Waiting longer cannot change it: everybody has answered.
 const fn stands(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::OnlyRebuilding | Refusal::TooFew { .. } | Refusal::FreshButIncomplete(_))
+    matches!(refusal, Refusal::OnlyRebuilding | Refusal::FreshButIncomplete(_))
 }

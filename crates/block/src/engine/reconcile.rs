@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::engine::core::{Engine, Phase};
-use crate::engine::event::Effect;
 use crate::engine::groups::{Purpose, Replies};
 use crate::engine::slots::{Slot, SlotSet};
 use crate::geometry::{INTENT_REGION, Range};
@@ -236,9 +235,6 @@ impl Engine {
             self.start_move(self.in_sync());
         }
         tracing::info!(volume = self.config.volume, generation = self.record.generation.0, "serving");
-        if !self.fresh {
-            self.out.push(Effect::Ready);
-        }
     }
 }
 

@@ -101,7 +101,8 @@ pub enum ResyncStep {
 impl Engine {
     /// The next thing a rebuild can do; true when it did something.
     pub(super) fn advance_resync(&mut self) -> bool {
-        if self.phase != Phase::Serving || self.closing.is_some() {
+        let idle = self.closing.is_some() || self.reopening || self.in_sync().is_empty();
+        if self.phase != Phase::Serving || idle {
             return false;
         }
         let Some(resync) = &self.resync else { return self.begin_resync() };
@@ -432,7 +433,7 @@ impl Engine {
                     resync.on_head += 1;
                 }
                 let key = self.table.insert(Entry::Copying(Copying { run, layer, range, on_head }));
-                if !on_head || self.locks.acquire(key, range, Mode::Exclusive) {
+                if !on_head || self.locks.acquire(key, range, Mode::Copy) {
                     self.copy_piece(key);
                 }
             }

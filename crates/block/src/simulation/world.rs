@@ -22,6 +22,8 @@ use crate::wire::message::{Control, Reply, Request};
 /// Which engine and which of its connections.
 type Wire = (usize, Link);
 
+const STRAY: u64 = u64::MAX;
+
 enum Happening {
     Dial(Wire),
     ToReplica(Wire, u64, Request),
@@ -118,6 +120,7 @@ impl World {
         config.min_in_sync = self.min_in_sync;
         config.start_timeout = u64::MAX / 4;
         config.stall_timeout = 20_000_000;
+        config.request_timeout = 15_000_000;
         config.rebuild_parallel = 3;
         let mut engine = Engine::new(config, self.now);
         let mut effects = Vec::new();
@@ -183,6 +186,12 @@ impl World {
         }
     }
 
+    pub fn is_poisoned(&self, at: usize) -> bool {
+        self.replicas[at].disk.clear_faults();
+        let Some(service) = &self.replicas[at].service else { return false };
+        service.store().flush().is_err()
+    }
+
     pub fn is_up(&self, at: usize) -> bool {
         self.replicas[at].service.is_some()
     }
@@ -218,6 +227,15 @@ impl World {
         self.apply(self.current, Event::Guest { id, op });
     }
 
+    /// A write through an engine that the guest left; it must never be acknowledged.
+    pub fn write_through(&mut self, engine: usize) {
+        let data = bytes::Bytes::from(vec![0xee; BLOCK as usize]);
+        self.apply(
+            engine,
+            Event::Guest { id: STRAY, op: GuestOp::Write { offset: 0, data, durable: false } },
+        );
+    }
+
     pub fn command(&mut self, command: Command) -> u64 {
         self.next_command += 1;
         let id = self.next_command;
@@ -230,7 +248,11 @@ impl World {
     fn apply(&mut self, number: usize, event: Event) {
         let Some(Some(engine)) = self.engines.get_mut(number) else { return };
         let mut effects = Vec::new();
+        let told = self.trace.then(|| format!("{event:?}").chars().take(60).collect::<String>());
         engine.apply(self.now, event, &mut effects);
+        if let Some(told) = told.filter(|told| !told.starts_with("Tick") && !told.starts_with("Reply")) {
+            self.say(|| format!("engine {number} ← {told}"));
+        }
         self.carry_out(number, effects);
         self.look_who_is_intact();
     }
@@ -249,6 +271,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Answer { id, result } => {
+                    assert!(id != STRAY || result.is_err(), "an engine that was fenced acknowledged a write");
                     if number == self.current {
                         self.guest.answered(id, result);
                     }
@@ -379,8 +402,14 @@ impl World {
         if let Event::Lost { link, .. } = &event {
             self.broken.insert((engine, link.number));
         }
-        if !silent {
-            self.apply(engine, event);
+        match event {
+            // Whoever dials gives up after a while.
+            Event::Connected { link, .. } if silent => {
+                let event = Event::Lost { link, reason: "no answer".into() };
+                self.schedule(3_000_000, Happening::ToEngine(engine, event));
+            }
+            _ if silent => {}
+            event => self.apply(engine, event),
         }
     }
 
@@ -396,7 +425,10 @@ impl World {
     pub fn run_until(&mut self, what: &str, mut done: impl FnMut(&Self) -> bool) {
         let deadline = self.now + 600_000_000;
         while !done(self) {
-            assert!(self.now < deadline, "{what}: did not happen in ten minutes of the simulated clock");
+            if self.now >= deadline {
+                let state = self.engine().map(Engine::summary).unwrap_or_default();
+                panic!("{what}: did not happen in ten minutes of the simulated clock; {state}");
+            }
             assert!(self.step(), "{what}: nothing is left to happen");
         }
     }

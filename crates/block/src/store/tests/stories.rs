@@ -377,9 +377,10 @@ fn a_full_disk_refuses_new_blocks_before_anything_is_applied() {
 #[test]
 fn without_a_reserve_the_last_block_can_be_had() {
     let disk = Simulated::new();
+    disk.set_capacity(1 << 30);
     let options = CreateOptions { limits: no_reserve(), ..CreateOptions::new(1 << 20) };
     let store = Store::create(as_disk(&disk), options).unwrap();
-    let used = (1 << 50) - store.info().unwrap().free;
+    let used = (1 << 30) - store.info().unwrap().free;
     disk.set_capacity(used + 3 * BLOCK);
     // The gauge asks again only after a while, and then what it was told at the start no longer holds.
     store.write(0, &[block(1), block(2), block(3)].concat()).unwrap();

@@ -75,14 +75,17 @@ pub fn choose(known: &Known<'_>) -> Choice {
                 .any(|lost| *lost == member.address || *lost == member.replica.to_string())
         })
         .collect();
-    // Those that are missing can have gone on without the others only if they were enough to acknowledge writes.
-    if missing.len() >= record.min_in_sync.max(1) as usize {
-        let who = missing.iter().map(|member| member.address.as_str()).collect::<Vec<_>>().join(", ");
-        return Choice::Wait(Refusal::MayBeNewer(who, record.generation));
-    }
     let kept_memory = |info: &ReplicaInfo| {
         record.members.iter().any(|member| member.replica == info.replica && member.boot == info.boot)
     };
+    // Machines that restarted may have lost writes that were acknowledged and not flushed; one that is missing may have
+    // kept them.
+    let forgetful = !in_sync.iter().any(|(_, info)| info.clean || kept_memory(info));
+    // Those that are missing can have gone on without the others only if they were enough to acknowledge writes.
+    if missing.len() >= record.min_in_sync.max(1) as usize || (forgetful && !missing.is_empty()) {
+        let who = missing.iter().map(|member| member.address.as_str()).collect::<Vec<_>>().join(", ");
+        return Choice::Wait(Refusal::MayBeNewer(who, record.generation));
+    }
     let Some(&(reference, _)) =
         in_sync.iter().max_by_key(|(slot, info)| (lineage(info).len(), kept_memory(info), u8::MAX - slot.0))
     else {

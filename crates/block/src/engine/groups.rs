@@ -1,13 +1,13 @@
 //! Questions to one or several replicas, and the barriers during which writes stand still. A group ends when everybody
 //! asked has answered or is gone; what then follows depends on its purpose.
 
-use crate::engine::core::{Engine, Todo};
+use crate::engine::core::{Engine, Phase, Todo};
 use crate::engine::event::{Effect, StopReason};
 use crate::engine::reconcile::ReconcileStep;
 use crate::engine::resync::ResyncStep;
 use crate::engine::slots::{Slot, SlotSet};
 use crate::engine::table::{Entry, Table};
-use crate::ids::{Generation, LayerId};
+use crate::ids::LayerId;
 use crate::wire::message::{FailureKind, Reply, Request, SnapshotSpec};
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub type Replies = Vec<(Slot, Option<Reply>)>;
 
 #[derive(Debug)]
 pub enum Purpose {
-    Move(Generation),
+    Move,
     Marks,
     /// Nothing depends on the answer.
     Nothing,
@@ -125,8 +125,7 @@ impl Engine {
         if let Reply::Failed(failure) = &reply
             && failure.kind == FailureKind::Fenced
         {
-            self.stop(StopReason::Fenced);
-            return;
+            return self.fenced();
         }
         let Some(group) = self.table.group(key) else { return };
         if group.waiting.remove(slot) {
@@ -134,6 +133,16 @@ impl Engine {
             if group.waiting.is_empty() {
                 self.todo.push_back(Todo::Group(key));
             }
+        }
+    }
+
+    /// A newer engine has the replica. While still opening, the record may only have changed after it was asked for
+    /// (a dead engine's last words): everybody is asked again, and the rules of a start decide anew.
+    pub(super) fn fenced(&mut self) {
+        if self.phase == Phase::Opening {
+            self.gather_again();
+        } else {
+            self.stop(StopReason::Fenced);
         }
     }
 
@@ -155,7 +164,7 @@ impl Engine {
         let Some(Entry::Group(group)) = take_group(&mut self.table, key) else { return };
         let replies = group.replies;
         match group.purpose {
-            Purpose::Move(generation) => self.move_answered(generation, replies),
+            Purpose::Move => self.move_answered(&replies),
             Purpose::Marks => self.marks_answered(&replies),
             Purpose::Nothing => {}
             Purpose::Ping => {

@@ -105,16 +105,12 @@ impl Engine {
     }
 
     fn begin_part(&mut self, job: Option<usize>, range: Range, work: Work) {
-        let mode = match work {
-            Work::Read => Some(Mode::Shared),
-            Work::Write { .. } | Work::Merge { .. } | Work::Zero { .. } => Some(Mode::Exclusive),
-            Work::Flush => None,
-        };
+        let passes = self.may_pass(&work);
         let part = Part {
             job,
             range,
             work,
-            stage: Stage::Range,
+            stage: Stage::Backlog,
             waiting: SlotSet::EMPTY,
             refused: SlotSet::EMPTY,
             applied: SlotSet::EMPTY,
@@ -124,9 +120,42 @@ impl Engine {
             sent: 0,
         };
         let key = self.table.insert(Entry::Part(part));
+        if passes {
+            self.claim(key);
+        } else {
+            self.backlog.push_back(key);
+        }
+    }
+
+    /// Takes the part's range, now or when its turn comes.
+    fn claim(&mut self, key: usize) {
+        let Some(part) = self.table.part(key) else { return };
+        part.stage = Stage::Range;
+        let mode = match part.work {
+            Work::Read => Some(Mode::Shared),
+            Work::Write { .. } | Work::Merge { .. } | Work::Zero { .. } => Some(Mode::Exclusive),
+            Work::Flush => None,
+        };
+        let range = part.range;
         if mode.is_none_or(|mode| self.locks.acquire(key, range, mode)) {
             self.ranged(key);
         }
+    }
+
+    /// Puts a part aside that nobody has been sent; it holds no range meanwhile, so that copies can go on.
+    fn set_aside(&mut self, key: usize) {
+        if let Some(part) = self.table.part(key) {
+            part.stage = Stage::Backlog;
+        }
+        self.backlog.push_back(key);
+        self.release_range(key);
+    }
+
+    fn release_range(&mut self, key: usize) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.locks.release(key, &mut ready);
+        self.todo.extend(ready.drain(..).map(Todo::Ranged));
+        self.ready = ready;
     }
 
     /// Whether there are enough replicas to do anything.
@@ -160,10 +189,7 @@ impl Engine {
             }
             self.go(key);
         } else {
-            if let Some(part) = self.table.part(key) {
-                part.stage = Stage::Backlog;
-            }
-            self.backlog.push_back(key);
+            self.set_aside(key);
         }
     }
 
@@ -174,7 +200,13 @@ impl Engine {
         let waiting = std::mem::take(&mut self.backlog);
         let before = waiting.len();
         for key in waiting {
-            self.ranged(key);
+            let passes =
+                self.table.part(key).map(|part| part.work.clone()).is_some_and(|work| self.may_pass(&work));
+            if passes {
+                self.claim(key);
+            } else {
+                self.backlog.push_back(key);
+            }
         }
         self.backlog.len() < before
     }
@@ -251,15 +283,10 @@ impl Engine {
             .filter(|slot| candidates.contains(*slot) && busy(slot) < KEEPS_UP)
             .or_else(|| candidates.iter().min_by_key(busy));
         let Some(slot) = chosen else {
-            if let Some(part) = self.table.part(key) {
-                let changes = part.work.changes();
-                part.stage = Stage::Backlog;
-                self.backlog.push_back(key);
-                if changes {
-                    self.changing -= 1;
-                }
+            if self.table.part(key).is_some_and(|part| part.work.changes()) {
+                self.changing -= 1;
             }
-            return;
+            return self.set_aside(key);
         };
         self.preferred = Some(slot);
         let now = self.now;
@@ -328,7 +355,7 @@ impl Engine {
         if let Reply::Failed(failure) = &reply
             && failure.kind == FailureKind::Fenced
         {
-            return self.stop(StopReason::Fenced);
+            return self.fenced();
         }
         match part.stage {
             Stage::Out(Some(reader)) if reader == slot => self.read_reply(key, slot, reply),
@@ -463,10 +490,7 @@ impl Engine {
                 }
             }
         }
-        let mut ready = std::mem::take(&mut self.ready);
-        self.locks.release(key, &mut ready);
-        self.todo.extend(ready.drain(..).map(Todo::Ranged));
-        self.ready = ready;
+        self.release_range(key);
         if let Some(job) = part.job {
             self.part_of_job_done(job, error);
         }

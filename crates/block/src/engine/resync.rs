@@ -147,7 +147,11 @@ impl Engine {
             return Gap::Blocks(blocks.clone());
         }
         let away = self.record.away.iter().find(|away| away.replica == info.replica);
-        if away.is_some_and(|away| info.membership.generation >= away.generation) && !info.rebuilding {
+        let left = match place.missed {
+            Missed::Marked(left) => Some(left),
+            _ => away.map(|away| away.generation),
+        };
+        if left.is_some_and(|left| info.membership.generation >= left) && !info.rebuilding {
             let range = |number: u64| {
                 let offset = number * INTENT_REGION;
                 (offset < self.size).then(|| Range::new(offset, INTENT_REGION.min(self.size - offset)))

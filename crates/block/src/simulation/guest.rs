@@ -22,9 +22,9 @@ struct Block {
 
 #[derive(Debug)]
 enum Pending {
-    Write { first: u64, stamps: Vec<Stamp> },
+    Write { first: u64, stamps: Vec<Stamp>, losses: u64 },
     Read { first: u64, count: u64, allowed: Vec<BTreeSet<Stamp>>, versions: Vec<u64> },
-    Flush { since: Vec<BTreeSet<Stamp>> },
+    Flush { since: Vec<BTreeSet<Stamp>>, losses: u64 },
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +33,9 @@ pub struct Guest {
     pending: HashMap<u64, Pending>,
     next: u64,
     stamp: Stamp,
+    /// How often everything that was not flushed may have been lost. An answer that was on its way then says nothing
+    /// about what is left.
+    losses: u64,
     pub acknowledged: u64,
     pub flushed: u64,
     pub reads_checked: u64,
@@ -71,7 +74,8 @@ impl Guest {
             block.writing += 1;
             block.version += 1;
         }
-        self.id(Pending::Write { first, stamps })
+        let losses = self.losses;
+        self.id(Pending::Write { first, stamps, losses })
     }
 
     pub fn write(&mut self, first: u64, count: u64, durable: bool) -> (u64, GuestOp) {
@@ -100,7 +104,7 @@ impl Guest {
             .iter()
             .map(|block| if block.writing == 0 { block.allowed.clone() } else { block.since_flush.clone() })
             .collect();
-        let id = self.id(Pending::Flush { since });
+        let id = self.id(Pending::Flush { since, losses: self.losses });
         (id, GuestOp::Flush)
     }
 
@@ -115,12 +119,12 @@ impl Guest {
     /// Takes an answer; true when it was the end of a flush that went well.
     pub fn answered(&mut self, id: u64, result: Result<Answer, GuestError>) -> bool {
         match (self.pending.remove(&id), result) {
-            (Some(Pending::Write { first, stamps }), result) => {
+            (Some(Pending::Write { first, stamps, losses }), result) => {
                 for (at, stamp) in stamps.into_iter().enumerate() {
                     let block = &mut self.blocks[first as usize + at];
                     block.writing -= 1;
                     block.version += 1;
-                    if result.is_ok() && block.writing == 0 && block.allowed.contains(&stamp) {
+                    if result.is_ok() && block.writing == 0 && losses == self.losses {
                         // With others under way at the same time, any of them may be the last.
                         block.settle(stamp);
                     }
@@ -132,7 +136,7 @@ impl Guest {
                 self.check_read(first, count, &allowed, &versions, &data);
                 false
             }
-            (Some(Pending::Flush { since }), Ok(_)) => {
+            (Some(Pending::Flush { since, losses }), Ok(_)) if losses == self.losses => {
                 for (block, then) in self.blocks.iter_mut().zip(since) {
                     let after: BTreeSet<_> = block.since_flush.difference(&then).copied().collect();
                     block.since_flush = then;
@@ -179,7 +183,7 @@ impl Guest {
     pub fn abandoned(&mut self) {
         let waiting: Vec<_> = self.pending.drain().collect();
         for (_, pending) in waiting {
-            if let Pending::Write { first, stamps } = pending {
+            if let Pending::Write { first, stamps, .. } = pending {
                 for at in 0..stamps.len() {
                     let block = &mut self.blocks[first as usize + at];
                     block.writing -= 1;
@@ -191,6 +195,7 @@ impl Guest {
 
     /// Nobody is left who kept what was not flushed.
     pub fn unflushed_may_be_lost(&mut self) {
+        self.losses += 1;
         for block in &mut self.blocks {
             let fallback = block.since_flush.clone();
             block.allowed.extend(fallback);

@@ -82,6 +82,7 @@ fn settle(world: &mut World) {
         world.submit(read);
     }
     world.run_until("the last reads end", |world| world.guest.in_flight() == 0);
+    world.run_until("every replica is still in sync", World::everybody_in_sync);
     agree(world, None);
     world.trouble = true;
 }

@@ -201,6 +201,7 @@ impl World {
             return;
         }
         self.say(|| format!("replica {at} starts"));
+        self.replicas[at].disk.clear_faults();
         self.replicas[at].start();
     }
 
@@ -248,7 +249,7 @@ impl World {
     fn apply(&mut self, number: usize, event: Event) {
         let Some(Some(engine)) = self.engines.get_mut(number) else { return };
         let mut effects = Vec::new();
-        let told = self.trace.then(|| format!("{event:?}").chars().take(60).collect::<String>());
+        let told = self.trace.then(|| format!("{event:?}").chars().take(110).collect::<String>());
         engine.apply(self.now, event, &mut effects);
         if let Some(told) = told.filter(|told| !told.starts_with("Tick") && !told.starts_with("Reply")) {
             self.say(|| format!("engine {number} ← {told}"));
@@ -271,6 +272,10 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Answer { id, result } => {
+                    if self.trace {
+                        let text: String = format!("{result:?}").chars().take(40).collect();
+                        self.say(|| format!("engine {number} answers {id}: {text}"));
+                    }
                     assert!(id != STRAY || result.is_err(), "an engine that was fenced acknowledged a write");
                     if number == self.current {
                         self.guest.answered(id, result);

@@ -1,4 +1,4 @@
-//! `replica_load [DIR]`: 4 KiB reads and writes against one replica over loopback TCP and a unix socket, at depth 1 and
+//! `replica_load [DIR [JOB]]`: 4 KiB reads and writes against one replica over loopback TCP and a unix socket, at depth 1 and
 //! 32, with the CPU time that replica and engine side take for each. Only for measuring; never part of the product.
 
 use std::collections::BTreeMap;
@@ -79,8 +79,9 @@ fn measure(address: &Address, key: &Key, counters: &Counters) -> anyhow::Result<
         let members = vec![Member { replica: info.replica, address: String::new() }];
         let record = Membership { generation: Generation(1), members, ..Membership::default() };
         engine.ask(&Request::Control(Control::Open { engine: EngineId::random(), record })).await?;
-        let data = Bytes::from(vec![7; 1 << 20]);
-        for offset in (0..SIZE).step_by(1 << 20) {
+        let chunk = std::env::var("PREFILL").ok().and_then(|text| text.parse().ok()).unwrap_or(1usize << 20);
+        let data = Bytes::from(vec![7; chunk]);
+        for offset in (0..SIZE).step_by(chunk) {
             engine.ask(&Request::Write { offset, data: data.clone(), durable: false }).await?;
         }
         engine.ask(&Request::Flush).await?;
@@ -94,6 +95,9 @@ fn measure(address: &Address, key: &Key, counters: &Counters) -> anyhow::Result<
             (Job::BigRead, 8),
             (Job::BigWrite, 8),
         ] {
+            if std::env::args().nth(2).is_some_and(|only| only != format!("{job:?}{depth}")) {
+                continue;
+            }
             let (cpu, batches) = (cpu_by_thread()?, Counters::get(&counters.batches));
             let started = Instant::now();
             let done = engine.run(job, depth).await?;

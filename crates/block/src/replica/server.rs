@@ -239,7 +239,7 @@ impl Listener {
     async fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => Stream::tcp(listener.accept().await?.0),
-            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => Stream::unix(listener.accept().await?.0),
         }
     }
 }

@@ -17,6 +17,8 @@ const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration:
 /// Bytes that nobody acknowledged for this long end the connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
+const UNIX_BUFFER: usize = 2 << 20;
+
 /// A connected socket.
 pub enum Stream {
     Tcp(TcpStream),
@@ -37,7 +39,7 @@ impl Stream {
     pub async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Tcp(target) => Self::tcp(TcpStream::connect(target).await?),
-            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+            Address::Unix(path) => Self::unix(UnixStream::connect(path).await?),
         }
     }
 
@@ -51,6 +53,12 @@ impl Stream {
         sockopt::set_tcp_keepcnt(&stream, count)?;
         sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED.as_millis() as u32)?;
         Ok(Self::Tcp(stream))
+    }
+
+    /// The kernel's default holds less than one large message; it gives as much of this as the machine allows.
+    pub fn unix(stream: UnixStream) -> io::Result<Self> {
+        sockopt::set_socket_send_buffer_size(&stream, UNIX_BUFFER)?;
+        Ok(Self::Unix(stream))
     }
 
     pub fn split(self) -> (ReadHalf, WriteHalf) {

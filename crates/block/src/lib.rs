@@ -3,6 +3,7 @@
 //! This crate knows nothing of Kubernetes, and nothing of how a guest reaches the volume.
 
 pub mod disk;
+pub mod engine;
 pub mod geometry;
 pub mod ids;
 pub mod replica;

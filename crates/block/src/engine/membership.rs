@@ -1,0 +1,385 @@
+//! Who is in sync: the start, replicas that fail, the record that all members carry, and the return of the last ones.
+//! Nothing is acknowledged while a new record is under way, so a replica that was left behind can always be told.
+
+use roaring::RoaringTreemap;
+
+use crate::engine::choose::{Choice, Known, Refusal, choose, lineage};
+use crate::engine::core::{Engine, Phase};
+use crate::engine::event::{Effect, Link, StopReason};
+use crate::engine::groups::{Purpose, Replies};
+use crate::engine::place::{Missed, Standing, Turn};
+use crate::engine::slots::{Slot, SlotSet};
+use crate::engine::table::{Entry, Stage};
+use crate::ids::Generation;
+use crate::wire::message::{Away, Control, Member, Membership, ReplicaInfo, Reply, Request};
+
+const REDIAL_FIRST: u64 = 100_000;
+const REDIAL_LAST: u64 = 2_000_000;
+
+/// A record on its way to the members.
+#[derive(Debug)]
+pub struct Move {
+    pub record: Membership,
+}
+
+impl Engine {
+    pub(super) fn connected(&mut self, link: Link, info: Box<ReplicaInfo>) {
+        if self.place(link.slot).link != Some(link) {
+            return;
+        }
+        let twin = self.places.iter().enumerate().any(|(at, place)| {
+            at != link.slot.index() && place.standing != Standing::Away && place.replica == Some(info.replica)
+        });
+        if twin {
+            return self.refuse(link.slot, "is the same replica as another address");
+        }
+        let ours = self.record.members.iter().any(|member| member.replica == info.replica)
+            || self.record.away.iter().any(|away| away.replica == info.replica);
+        if self.phase != Phase::Gathering && info.membership.generation > self.highest {
+            if ours {
+                return self.stop(StopReason::Fenced);
+            }
+            return self.refuse(link.slot, "belongs to another engine's volume; use an empty directory");
+        }
+        let now = self.now;
+        let place = self.place(link.slot);
+        if place.replica.is_some_and(|before| before != info.replica) {
+            place.missed = Missed::Everything;
+        }
+        place.turn(Turn::Connect);
+        place.replica = Some(info.replica);
+        place.info = Some(info);
+        place.opened = false;
+        place.last_heard = now;
+        place.pinged = false;
+        place.redial_wait = 0;
+        place.reason = String::new();
+    }
+
+    fn refuse(&mut self, slot: Slot, why: &str) {
+        tracing::warn!(replica = self.places[slot.index()].address, why, "replica refused");
+        let link = self.place(slot).link.take();
+        if let Some(link) = link {
+            self.out.push(Effect::Disconnect { link });
+        }
+        self.place(slot).reason = why.to_string();
+        self.plan_redial(slot);
+    }
+
+    fn plan_redial(&mut self, slot: Slot) {
+        let now = self.now;
+        let place = self.place(slot);
+        place.redial_wait = (place.redial_wait * 2).clamp(REDIAL_FIRST, REDIAL_LAST);
+        place.redial_at = (!place.removed).then_some(now + place.redial_wait);
+    }
+
+    /// Starts as soon as the answer is certain; with silent replicas that are not needed, after a grace.
+    pub(super) fn try_start(&mut self) -> bool {
+        let silent: Vec<_> =
+            self.slots().filter(|slot| self.places[slot.index()].standing == Standing::Away).collect();
+        let lost = |slot: &&Slot| self.config.assume_lost.contains(&self.places[slot.index()].address);
+        let choice = choose(&Known {
+            infos: self
+                .slots()
+                .filter_map(|slot| Some((slot, self.places[slot.index()].info.as_deref()?)))
+                .filter(|(slot, _)| self.places[slot.index()].standing == Standing::Waiting)
+                .collect(),
+            silent: silent.len(),
+            assume_lost: &self.config.assume_lost,
+            silent_lost: silent.iter().filter(lost).count(),
+            min_in_sync: self.config.min_in_sync,
+        });
+        let everybody = match &choice {
+            Choice::Go { members, record, .. } => members.len() == record.members.len(),
+            Choice::Fresh { .. } | Choice::Wait(_) => silent.is_empty(),
+        };
+        match choice {
+            _ if !everybody && self.now < self.began + self.config.start_grace => false,
+            Choice::Wait(refusal) => {
+                self.refusal = refusal.to_string();
+                if self.now >= self.began + self.config.start_timeout || silent.is_empty() && stands(&refusal)
+                {
+                    let reason = format!("volume {} cannot start: {refusal}", self.config.volume);
+                    self.stop(StopReason::CannotStart(reason));
+                }
+                false
+            }
+            Choice::Fresh { members, generation } => {
+                let Some(first) = members.iter().max_by_key(|slot| {
+                    let layers = self.places[slot.index()].info.as_ref().map_or(0, |info| info.layers.len());
+                    (layers, u8::MAX - slot.0)
+                }) else {
+                    return false;
+                };
+                // Empty replicas differ in nothing but the identity of their heads: one of them lends its own.
+                self.fresh = true;
+                self.open([first].into_iter().collect(), first, generation, Membership::default())
+            }
+            Choice::Go { members, reference, generation, record } => {
+                self.open(members, reference, generation, record)
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        members: SlotSet,
+        reference: Slot,
+        generation: Generation,
+        record: Membership,
+    ) -> bool {
+        let Some(info) = self.places[reference.index()].info.clone() else { return false };
+        if self.config.size != 0 && info.size != self.config.size {
+            let reason = format!(
+                "volume {} has {} bytes, not {}; start with its size and use `engine-ctl expand` to grow it",
+                self.config.volume, info.size, self.config.size
+            );
+            self.stop(StopReason::CannotStart(reason));
+            return false;
+        }
+        self.size = info.size;
+        self.head = Some(info.head);
+        self.highest = Generation(generation.0 - 1);
+        self.record = record;
+        self.phase = Phase::Opening;
+        self.plan_reconcile(members, reference);
+        for slot in members.iter() {
+            self.admit(slot);
+        }
+        self.start_move(members);
+        true
+    }
+
+    fn admit(&mut self, slot: Slot) {
+        let place = self.place(slot);
+        place.turn(Turn::Admit);
+        place.boot = place.info.as_ref().map(|info| info.boot.clone());
+        place.missed = Missed::Everything;
+    }
+
+    pub(super) fn record_of(&self, members: SlotSet, generation: Generation) -> Membership {
+        let named = |slot: &Slot| members.contains(*slot);
+        let member = |slot: Slot| {
+            let place = &self.places[slot.index()];
+            Some(Member { replica: place.replica?, address: place.address.clone() })
+        };
+        let members: Vec<_> = self.slots().filter(named).filter_map(member).collect();
+        let gone = |id| self.places.iter().any(|place| place.replica == Some(id) && place.removed);
+        let mut away: Vec<_> = self
+            .record
+            .away
+            .iter()
+            .filter(|away| {
+                !members.iter().any(|member| member.replica == away.replica) && !gone(away.replica)
+            })
+            .cloned()
+            .collect();
+        for place in &self.places {
+            if let (Some(replica), Missed::Blocks(_, left)) = (place.replica, &place.missed)
+                && !place.removed
+                && !members.iter().any(|member| member.replica == replica)
+                && !away.iter().any(|known: &Away| known.replica == replica)
+            {
+                away.push(Away { replica, generation: *left });
+            }
+        }
+        Membership { generation, members, min_in_sync: self.config.min_in_sync, away }
+    }
+
+    /// Tells the members who they are from now on.
+    pub(super) fn start_move(&mut self, members: SlotSet) {
+        let generation = self.highest.next();
+        self.highest = generation;
+        let record = self.record_of(members, generation);
+        let (mut opening, mut opened) = (SlotSet::EMPTY, SlotSet::EMPTY);
+        for slot in members.iter() {
+            let place = self.place(slot);
+            if place.opened {
+                opened.insert(slot);
+            } else {
+                opening.insert(slot);
+            }
+            place.opened = true;
+        }
+        let open = Request::Control(Control::Open { engine: self.config.engine, record: record.clone() });
+        let set = Request::Control(Control::SetMembership { record: record.clone() });
+        self.moving = Some(Move { record });
+        self.ask_each(&[(opened, &set), (opening, &open)], Purpose::Move(generation));
+    }
+
+    pub(super) fn move_answered(&mut self, generation: Generation, replies: Replies) {
+        if self.moving.as_ref().is_none_or(|moving| moving.record.generation != generation) {
+            return;
+        }
+        let bad: Vec<_> = replies
+            .iter()
+            .filter(|(_, reply)| !matches!(reply, Some(Reply::Done)))
+            .map(|(slot, _)| *slot)
+            .collect();
+        if bad.is_empty() && !replies.is_empty() {
+            if let Some(done) = self.moving.take() {
+                self.record = done.record;
+            }
+            self.recorded();
+            return;
+        }
+        for slot in bad {
+            if self.places[slot.index()].standing == Standing::InSync {
+                self.fail(slot, "could not record who is in sync");
+            }
+        }
+    }
+
+    /// Every member has the record on disk.
+    fn recorded(&mut self) {
+        match self.phase {
+            Phase::Opening => {
+                self.phase = Phase::Reconciling;
+                self.begin_reconcile();
+            }
+            Phase::Serving | Phase::Reconciling => self.send_unanswered(),
+            Phase::Gathering | Phase::Stopped => {}
+        }
+    }
+
+    /// Parts that lost everybody they were sent to go out again.
+    fn send_unanswered(&mut self) {
+        for key in self.table.keys() {
+            let Some(part) = self.table.part(key) else { continue };
+            if part.stage == Stage::Out(None)
+                && part.waiting.is_empty()
+                && part.applied.is_empty()
+                && part.refused.is_empty()
+            {
+                self.send_all(key);
+            }
+        }
+    }
+
+    /// A replica cannot be relied on any more.
+    pub(super) fn fail(&mut self, slot: Slot, why: &str) {
+        let standing = self.places[slot.index()].standing;
+        let generation = self.record.generation;
+        let lacking =
+            (standing == Standing::InSync || standing == Standing::Rebuilding).then(|| self.uncertain());
+        if standing != Standing::Away {
+            tracing::warn!(
+                replica = self.places[slot.index()].address,
+                why,
+                standing = standing.name(),
+                "replica lost"
+            );
+        }
+        let link = self.place(slot).link.take();
+        if let Some(link) = link {
+            self.out.push(Effect::Disconnect { link });
+        }
+        let place = self.place(slot);
+        place.turn(Turn::Lose);
+        place.reason = why.to_string();
+        place.opened = false;
+        match (standing, &mut place.missed, lacking) {
+            (Standing::InSync, missed, Some(lacking)) => *missed = Missed::Blocks(lacking, generation),
+            (Standing::Rebuilding, Missed::Blocks(blocks, _), Some(lacking)) => *blocks |= lacking,
+            _ => {}
+        }
+        self.plan_redial(slot);
+        match standing {
+            Standing::InSync => {
+                self.metrics.replica_failures += 1;
+                self.moving = None;
+                self.parts_without(slot);
+                self.groups_without(slot);
+                let members = self.in_sync();
+                if !members.is_empty() {
+                    self.start_move(members);
+                } else if matches!(self.phase, Phase::Opening | Phase::Reconciling) {
+                    self.phase = Phase::Gathering;
+                    self.reconcile = None;
+                    self.began = self.now;
+                }
+            }
+            Standing::Rebuilding => {
+                self.parts_without(slot);
+                self.groups_without(slot);
+                self.abort_resync(slot, why);
+            }
+            Standing::Waiting | Standing::Away => {
+                self.groups_without(slot);
+                self.abort_resync(slot, why);
+            }
+        }
+    }
+
+    /// What a replica that leaves now may lack: writes it may not have got, and those it may lose with its machine.
+    fn uncertain(&self) -> RoaringTreemap {
+        let mut blocks = self.unflushed.blocks();
+        for (_, entry) in self.table.iter() {
+            if let Entry::Part(part) = entry
+                && part.begun
+                && part.work.changes()
+            {
+                blocks.insert_range(part.range.blocks());
+            }
+        }
+        blocks
+    }
+
+    /// Nobody is left, and somebody of the last members is back: whoever kept its memory goes on at once.
+    pub(super) fn readmit(&mut self) -> bool {
+        let candidates: Vec<Slot> = self
+            .slots()
+            .filter(|slot| {
+                let place = &self.places[slot.index()];
+                place.standing == Standing::Waiting
+                    && place.info.as_ref().is_some_and(|info| !info.rebuilding)
+                    && self.record.members.iter().any(|member| Some(member.replica) == place.replica)
+            })
+            .collect();
+        let intact = |slot: &Slot| {
+            let place = &self.places[slot.index()];
+            place.boot.is_some() && place.boot == place.info.as_ref().map(|info| info.boot.clone())
+        };
+        let unhurt: Vec<Slot> = candidates.iter().copied().filter(intact).collect();
+        let others_may_come = self.record.members.len() > candidates.len() && !self.unflushed.is_empty();
+        let chosen = if !unhurt.is_empty() {
+            unhurt
+        } else if let Some(first) = candidates.first()
+            && (!others_may_come || self.stall_expired)
+        {
+            // Restarted machines may each have lost other writes, so only one of them may tell the story.
+            self.lost_writes |= !self.unflushed.is_empty();
+            vec![*first]
+        } else {
+            return false;
+        };
+        let length =
+            |slot: &Slot| self.places[slot.index()].info.as_ref().map_or(0, |info| lineage(info).len());
+        let Some(reference) = chosen.iter().copied().max_by_key(length) else { return false };
+        let Some(info) = self.places[reference.index()].info.clone() else { return false };
+        self.head = Some(info.head);
+        self.size = self.size.max(info.size);
+        let members: SlotSet = chosen
+            .into_iter()
+            .filter(|slot| {
+                self.places[slot.index()]
+                    .info
+                    .as_ref()
+                    .is_some_and(|other| other.head == info.head && other.size == info.size)
+            })
+            .collect();
+        for slot in members.iter() {
+            self.admit(slot);
+        }
+        self.start_move(members);
+        self.send_again();
+        self.intents.request_lost();
+        self.marks_out = false;
+        true
+    }
+}
+
+/// Waiting longer cannot change it: everybody has answered.
+const fn stands(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::OnlyRebuilding | Refusal::TooFew { .. } | Refusal::FreshButIncomplete(_))
+}

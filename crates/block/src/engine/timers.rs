@@ -1,0 +1,111 @@
+//! What the passing of time does: dialling again, noticing the dead, letting limits refill, giving up waiting, and
+//! clearing marks that nobody needs.
+
+use crate::engine::core::{Engine, Phase};
+use crate::engine::groups::Purpose;
+use crate::engine::place::Standing;
+use crate::engine::slots::Slot;
+use crate::wire::message::{Control, Request};
+
+const PING_EVERY: u64 = 2_000_000;
+const MARKS_EVERY: u64 = 5_000_000;
+const PURGE_POLL_EVERY: u64 = 500_000;
+
+impl Engine {
+    pub(super) fn tick(&mut self) {
+        for slot in self.slots() {
+            self.watch(slot);
+            if self.phase == Phase::Stopped {
+                return;
+            }
+        }
+        self.unthrottle();
+        self.watch_stall();
+        if self.phase != Phase::Serving {
+            return;
+        }
+        if self.purging && !self.purge_asked && self.now >= self.purge_poll_at {
+            self.purge_poll_at = self.now + PURGE_POLL_EVERY;
+            self.purge_asked = true;
+            self.ask(self.in_sync(), &Request::Control(Control::Info), Purpose::PurgePoll);
+        }
+        if self.now >= self.marks_checked_at + MARKS_EVERY {
+            self.marks_checked_at = self.now;
+            self.clear_marks();
+        }
+    }
+
+    fn watch(&mut self, slot: Slot) {
+        let (now, timeout) = (self.now, self.config.replica_timeout);
+        let place = self.place(slot);
+        if place.redial_at.is_some_and(|at| now >= at) && place.link.is_none() {
+            return self.dial(slot);
+        }
+        if place.standing == Standing::Away || place.link.is_none() {
+            return;
+        }
+        // A ping is answered at once even while the disk is slow, so silence means that nobody is there.
+        if place.pinged && now >= place.last_heard + timeout {
+            return self.fail(slot, "does not answer");
+        }
+        if !place.pinged && now >= place.last_heard + PING_EVERY.min(timeout / 2) {
+            place.pinged = true;
+            self.ask_one(slot, &Request::Control(Control::Ping), Purpose::Ping);
+        }
+    }
+
+    fn watch_stall(&mut self) {
+        let stalled = self.phase == Phase::Serving && !self.enough();
+        match (stalled, self.stalled_since) {
+            (true, None) => self.stalled_since = Some(self.now),
+            (true, Some(since)) => {
+                if !self.stall_expired && self.now >= since + self.config.stall_timeout {
+                    self.expire_stall();
+                }
+            }
+            (false, _) => {
+                self.stalled_since = None;
+                self.stall_expired = false;
+            }
+        }
+    }
+
+    /// Marks go when their regions were flushed everywhere, and only while nobody is away who may need them.
+    fn clear_marks(&mut self) {
+        let everybody = self.places.iter().all(|place| place.removed || place.standing == Standing::InSync);
+        if !everybody || !self.record.away.is_empty() || self.moving.is_some() {
+            return;
+        }
+        let clear = self.intents.clearable(self.flushed_at, self.now);
+        if !clear.is_empty() {
+            let request = Request::Control(Control::Intents { set: Vec::new(), clear });
+            self.ask(self.in_sync(), &request, Purpose::Nothing);
+        }
+    }
+
+    /// When the next [`Event::Tick`](crate::engine::Event::Tick) is due at the latest.
+    pub fn next_tick(&self) -> u64 {
+        let mut next = self.now + 1_000_000;
+        for place in &self.places {
+            if let Some(at) = place.redial_at {
+                next = next.min(at);
+            }
+        }
+        if !self.throttled.is_empty() {
+            next = next.min(self.iops.opens_at().max(self.bandwidth.opens_at()));
+        }
+        if self.resync.is_some() && self.rebuild_bucket.rate() > 0 {
+            next = next.min(self.rebuild_bucket.opens_at());
+        }
+        if self.phase == Phase::Gathering {
+            next = next.min(self.now + 100_000);
+        }
+        if self.purging {
+            next = next.min(self.purge_poll_at);
+        }
+        if self.resync.is_none() && self.resync_not_before > self.now {
+            next = next.min(self.resync_not_before);
+        }
+        next.max(self.now + 1_000)
+    }
+}

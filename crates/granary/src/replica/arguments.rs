@@ -12,8 +12,13 @@ pub struct ReplicaArgs {
     #[command(subcommand)]
     pub command: Option<ReplicaCommand>,
 
+    // No defaults and no variables in there: any of them would make the whole group look given.
     #[command(flatten)]
     pub serve: Option<ServeArgs>,
+
+    /// What to log, e.g. `info` or `granary_block=debug`
+    #[arg(long, env = "GRANARY_LOG", value_name = "FILTER", default_value = "info")]
+    pub log: String,
 }
 
 #[derive(Debug, Args)]
@@ -45,10 +50,6 @@ pub struct ServeArgs {
     /// How many snapshots the volume may have [default: 249]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4000))]
     pub max_snapshots: Option<u32>,
-
-    /// What to log, e.g. `info` or `granary_block=debug`
-    #[arg(long, env = "GRANARY_LOG", value_name = "FILTER", default_value = "info")]
-    pub log: String,
 }
 
 #[derive(Debug, Subcommand)]

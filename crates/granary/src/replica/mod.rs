@@ -14,7 +14,7 @@ pub fn run(arguments: ReplicaArgs) -> anyhow::Result<()> {
         (Some(ReplicaCommand::Inspect { dir, output }), _) => inspect::run(&dir, output),
         (Some(ReplicaCommand::Repair { dir, apply }), _) => repair::run(&dir, apply),
         (Some(ReplicaCommand::Clone { from, snapshot, to }), _) => clone::run(&from, &snapshot, &to),
-        (None, Some(serve)) => serve::run(&serve),
+        (None, Some(serve)) => serve::run(&serve, &arguments.log),
         (None, None) => anyhow::bail!("say what to serve: --dir, --listen and --key-file are needed"),
     }
 }

@@ -16,8 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::arguments::ServeArgs;
 use crate::logs;
 
-pub fn run(arguments: &ServeArgs) -> anyhow::Result<()> {
-    logs::start(&arguments.log)?;
+pub fn run(arguments: &ServeArgs, log: &str) -> anyhow::Result<()> {
+    logs::start(log)?;
     let key = Key::read(&arguments.key_file)?;
     let store = Arc::new(open(arguments)?);
     if let Some(volume) = &arguments.volume {

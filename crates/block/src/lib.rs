@@ -7,6 +7,7 @@ pub mod engine;
 pub mod geometry;
 pub mod ids;
 pub mod replica;
+pub mod size;
 pub mod store;
 pub mod wire;
 

@@ -22,6 +22,8 @@ pub enum Command {
     Up(UpArgs),
     /// Make, list and revoke tokens for users of the API
     Token(TokenArgs),
+    /// Serve one copy of a volume from a directory, or look after such a directory
+    Replica(crate::replica::ReplicaArgs),
     /// Print the CustomResourceDefinitions of all kinds, for a Kubernetes cluster
     Crds,
     /// Print a completion script for a shell

@@ -7,6 +7,7 @@ mod kubeconfig;
 mod landing;
 mod lock;
 mod logs;
+mod replica;
 mod token;
 mod up;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Crds => crds::print(),
+        Command::Replica(replica) => finish(replica::run(replica)),
         Command::Up(up) => finish(runtime().and_then(|rt| rt.block_on(up::run(&up, &arguments.connection)))),
         Command::Token(token) => {
             finish(runtime().and_then(|rt| rt.block_on(token::run(&token, &arguments.connection))))

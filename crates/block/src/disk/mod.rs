@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub mod directory;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
 /// One directory. Names are plain file names; creating, renaming, linking and removing become durable with

@@ -32,8 +32,9 @@ const MAX_IN_FLIGHT: usize = 1024;
 /// Bytes those may keep: what they brought and what their answers will be.
 pub(super) const MAX_HELD: usize = 16 << 20;
 
-/// Answers the peer has not read; no request is looked at while there are more.
-pub(super) const MAX_UNREAD: usize = 4 << 20;
+/// Answers the socket has not taken; no request is looked at while there are more. Little enough to be in the
+/// processor's cache when they are written.
+pub(super) const MAX_UNREAD: usize = 1 << 20;
 
 /// What a control request's answer may come to, as far as its budget is concerned.
 const CONTROL_COST: usize = 1 << 20;
@@ -250,6 +251,7 @@ impl Link {
             if due <= Instant::now() {
                 return Poll::Ready(LinkEnd::Idle);
             }
+            self.outgoing.shrink();
             self.alarm.as_mut().reset(due);
         }
         Poll::Pending

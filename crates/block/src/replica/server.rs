@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -34,6 +34,9 @@ const MAX_STRANGERS: usize = 64;
 
 /// Connections that have proved the key.
 const MAX_CONNECTIONS: usize = 64;
+
+/// Refusals are logged no more often than this.
+const NOTE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -65,6 +68,8 @@ struct Desk {
     lanes: Arc<Lanes>,
     counters: Arc<Counters>,
     open: AtomicUsize,
+    /// When a refusal was last logged.
+    noted: Mutex<Option<Instant>>,
 }
 
 impl Server {
@@ -85,7 +90,14 @@ impl Server {
         let service = Arc::new(Service::new(store, background));
         let counters = Arc::new(Counters::default());
         let lanes = Arc::new(Lanes::start(&service, &counters).map_err(ServeError::Threads)?);
-        let desk = Arc::new(Desk { service, key, lanes, counters, open: AtomicUsize::new(0) });
+        let desk = Arc::new(Desk {
+            service,
+            key,
+            lanes,
+            counters,
+            open: AtomicUsize::default(),
+            noted: Mutex::default(),
+        });
         Ok(Self { listener, address: bound, desk, purges })
     }
 
@@ -109,6 +121,8 @@ impl Server {
                 () = &mut shutdown => break,
                 accepted = self.listener.accept() => match accepted {
                     Ok(stream) => make_room(&mut by_age, strangers.spawn(self.desk.clone().receive(stream))),
+                    // A peer that is gone again is no reason to wait.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
                         // Out of descriptors, most likely: others must go before more can come.
                         tracing::warn!(%error, "cannot accept a connection");
@@ -152,6 +166,10 @@ impl Drop for Place {
 impl Desk {
     /// The handshake. `None`: it came to nothing.
     async fn receive(self: Arc<Self>, stream: Stream) -> Option<(Talk<Stream>, Guest)> {
+        if let Err(error) = stream.prepare() {
+            tracing::debug!(%error, "a connection ended before it began");
+            return None;
+        }
         let mut talk = Talk::with_stranger(stream);
         let mut place = None;
         let judge = |volume: &str| {
@@ -165,13 +183,24 @@ impl Desk {
         match tokio::time::timeout(HANDSHAKE_LIMIT, handshake).await {
             Ok(Ok(volume)) => place.map(|place| (talk, Guest { volume, _place: place })),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "a connection was not let in");
+                self.note_refusal(&error.to_string());
                 None
             }
             Err(_) => {
-                tracing::warn!("a connection did not end its handshake in time");
+                self.note_refusal("it did not end its handshake in time");
                 None
             }
+        }
+    }
+
+    /// One line now and then, however many knock.
+    fn note_refusal(&self, reason: &str) {
+        let mut noted = self.noted.lock();
+        let now = Instant::now();
+        if noted.is_none_or(|last| now - last >= NOTE_INTERVAL) {
+            *noted = Some(now);
+            let refused = Counters::get(&self.counters.refused) + 1;
+            tracing::warn!(reason, refused, "a connection was not let in");
         }
     }
 
@@ -238,7 +267,7 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<Stream> {
         match self {
-            Self::Tcp(listener) => Stream::tcp(listener.accept().await?.0),
+            Self::Tcp(listener) => Ok(Stream::Tcp(listener.accept().await?.0)),
             Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
         }
     }

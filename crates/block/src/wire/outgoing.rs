@@ -17,7 +17,7 @@ use super::frame::{HEADER, Header, body_crc};
 const PIECES: usize = 64;
 
 /// What the buffer keeps for the next batch; one that had to grow beyond this is given back when it is empty.
-const KEEP: usize = 1 << 20;
+const KEEP: usize = 4 << 20;
 
 /// Payloads up to this are copied beside their header: cheaper than another piece.
 const SMALL: usize = 512;
@@ -150,6 +150,13 @@ impl Outgoing {
             self.advance(written);
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Gives memory back that a busy time left behind.
+    pub fn shrink(&mut self) {
+        if self.is_empty() {
+            self.arena = Vec::new();
+        }
     }
 
     fn advance(&mut self, written: usize) {

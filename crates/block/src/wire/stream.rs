@@ -17,6 +17,8 @@ const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration:
 /// Bytes that nobody acknowledged for this long end the connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
+const UNIX_BUFFER: usize = 2 << 20;
+
 /// A connected socket.
 pub enum Stream {
     Tcp(TcpStream),
@@ -35,22 +37,30 @@ pub enum WriteHalf {
 
 impl Stream {
     pub async fn connect(address: &Address) -> io::Result<Self> {
-        match address {
-            Address::Tcp(target) => Self::tcp(TcpStream::connect(target).await?),
-            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
-        }
+        let stream = match address {
+            Address::Tcp(target) => Self::Tcp(TcpStream::connect(target).await?),
+            Address::Unix(path) => Self::Unix(UnixStream::connect(path).await?),
+        };
+        stream.prepare()?;
+        Ok(stream)
     }
 
-    /// A reply must not wait for the next one to fill a packet, and a peer whose machine is gone must be noticed.
-    pub fn tcp(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        let (idle, interval, count) = KEEPALIVE;
-        sockopt::set_socket_keepalive(&stream, true)?;
-        sockopt::set_tcp_keepidle(&stream, idle)?;
-        sockopt::set_tcp_keepintvl(&stream, interval)?;
-        sockopt::set_tcp_keepcnt(&stream, count)?;
-        sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED.as_millis() as u32)?;
-        Ok(Self::Tcp(stream))
+    /// A reply must not wait for the next one to fill a packet, a peer whose machine is gone must be noticed, and a
+    /// unix socket must hold more than part of a large message: the kernel gives as much as the machine allows.
+    pub fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                let (idle, interval, count) = KEEPALIVE;
+                sockopt::set_socket_keepalive(stream, true)?;
+                sockopt::set_tcp_keepidle(stream, idle)?;
+                sockopt::set_tcp_keepintvl(stream, interval)?;
+                sockopt::set_tcp_keepcnt(stream, count)?;
+                sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED.as_millis() as u32)?;
+            }
+            Self::Unix(stream) => sockopt::set_socket_send_buffer_size(stream, UNIX_BUFFER)?,
+        }
+        Ok(())
     }
 
     pub fn split(self) -> (ReadHalf, WriteHalf) {

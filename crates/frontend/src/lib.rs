@@ -1,6 +1,14 @@
 //! How a block volume is reached, whatever holds its bytes: NBD, a FUSE file, a kernel block device.
 //! Frontends serve a [`Volume`]; they know nothing of replicas, and a volume knows nothing of them.
+//! All of a volume's frontends run on its one thread, so that a request crosses none.
 
+mod file_volume;
+pub mod handover;
+mod in_flight;
+pub mod nbd;
 mod volume;
+mod zeroes;
 
+pub use file_volume::FileVolume;
 pub use volume::{AllocationRun, Volume, VolumeError};
+pub use zeroes::{are_zeroes, zeroes};

@@ -1,10 +1,9 @@
 //! One client in the transmission phase: receives, begins, gathers and sends, all in one task and one loop.
 //! It keeps what a client can make it hold bounded, and it ends only when nothing it began is still running.
 
-use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::watch;
@@ -16,63 +15,10 @@ use super::reply::{Answer, Reply};
 use super::stream::Stream;
 use super::wire::{NbdError, Request, command};
 use crate::in_flight::InFlight;
+use crate::orders::{Order, Orders};
 
 /// Payload a client may have with us, from the request to the end of its answer; one request more may exceed it.
 const MAX_BYTES: usize = 64 << 20;
-
-/// What the server wants of its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    Serve,
-    /// Answer what is in flight, refuse what has only arrived, and close.
-    Stop,
-    /// Answer what is in flight and give the socket back with all that has only arrived.
-    Freeze,
-}
-
-/// How the server reaches a connection that may be asleep.
-#[derive(Debug)]
-pub(crate) struct Orders {
-    order: Cell<Order>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl Orders {
-    pub fn new() -> Self {
-        Self { order: Cell::new(Order::Serve), waker: RefCell::default() }
-    }
-
-    pub fn give(&self, order: Order) {
-        self.order.set(order);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-
-    pub fn current(&self) -> Order {
-        self.order.get()
-    }
-
-    /// The task that is to be woken by the next order.
-    pub fn register(&self, cx: &Context<'_>) {
-        let mut waker = self.waker.borrow_mut();
-        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            *waker = Some(cx.waker().clone());
-        }
-    }
-
-    /// Waits until there is an order other than to serve.
-    pub async fn changed(&self) -> Order {
-        poll_fn(|cx| match self.current() {
-            Order::Serve => {
-                self.register(cx);
-                Poll::Pending
-            }
-            order => Poll::Ready(order),
-        })
-        .await
-    }
-}
 
 /// Whether more requests are begun, and if not, why.
 ///

@@ -6,11 +6,11 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::Orders;
 use super::negotiation::{Negotiation, Session, Step};
 use super::server::Export;
 use super::stream::Stream;
 use crate::Volume;
+use crate::orders::Orders;
 
 /// A socket with what was received and not used, and what is yet to be sent.
 pub(super) struct Client {

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 
 use super::action::Rules;
-use super::connection::{Connection, Ended, Order, Orders};
+use super::connection::{Connection, Ended};
 use super::frozen::{FrozenConnection, FrozenListener, FrozenServer, State};
 use super::handshake::{Client, shake_hands};
 use super::listener::{ListenError, Listener};
@@ -22,6 +22,7 @@ use super::stream::Stream;
 use super::tls::ServerTls;
 use super::url::Address;
 use crate::Volume;
+use crate::orders::{Order, Orders};
 
 /// How long a client that does not read its answers can hold up a stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);

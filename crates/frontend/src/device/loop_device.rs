@@ -2,11 +2,11 @@
 //! Every call here may do I/O on that file, so none may run on the thread that serves it.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
 const GET_FREE: Opcode = 0x4c82;
@@ -14,8 +14,6 @@ const CONFIGURE: Opcode = 0x4c0a;
 const CLEAR: Opcode = 0x4c01;
 const SET_CAPACITY: Opcode = 0x4c07;
 
-/// Detach when the last one closes the device: nothing stays behind when this process dies.
-const AUTOCLEAR: u32 = 4;
 /// No second copy of the data in the page cache, and requests in parallel.
 const DIRECT_IO: u32 = 16;
 const MAJOR: u32 = 7;
@@ -47,45 +45,38 @@ struct Info {
     init: [u64; 2],
 }
 
-/// An attached device; dropping it detaches it once nobody uses it.
-pub(super) struct LoopDevice {
-    pub path: PathBuf,
-    pub fd: OwnedFd,
-}
-
-impl LoopDevice {
-    /// Attaches `file` to a free device. The descriptor's number is above `above`: at the end of a process
-    /// descriptors close in order, and the one that serves `file` must go first, or closing this one would wait for
-    /// I/O that nobody does any more.
-    pub fn attach(file: &Path, block_size: u32, above: RawFd) -> io::Result<Self> {
-        let backing = open(file, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())?;
-        let control = open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        loop {
-            let number = get_free(&control)?;
-            let path = PathBuf::from(format!("/dev/loop{number}"));
-            let device = open_node(&path, number)?;
-            match configure(&device, &backing, block_size, file) {
-                Ok(()) => {
-                    let fd = fcntl_dupfd_cloexec(&device, above + 1)?;
-                    return Ok(Self { path, fd });
-                }
-                // Another process took the same one.
-                Err(Errno::BUSY) => {}
-                Err(error) => return Err(error.into()),
-            }
+/// Attaches `file` to a free device, and returns that.
+///
+/// The process keeps no descriptor of it. The last close of a device waits until all is written to it, and at the end
+/// of a process that was killed nobody would be there to take what is written: it could never end.
+pub(super) fn attach(file: &Path, block_size: u32) -> io::Result<PathBuf> {
+    let backing = open(file, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())?;
+    let control = open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    loop {
+        let number = get_free(&control)?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        match configure(&open_node(&path, number)?, &backing, block_size, file) {
+            Ok(()) => return Ok(path),
+            // Another process took the same one.
+            Err(Errno::BUSY) => {}
+            Err(error) => return Err(error.into()),
         }
     }
+}
 
-    /// Makes the device as large as its file.
-    pub fn update_size(fd: &OwnedFd, file: &Path) -> io::Result<()> {
-        // Asking for the size makes the kernel learn it.
-        std::fs::metadata(file)?;
-        no_argument::<SET_CAPACITY>(fd)
-    }
+/// Makes the device as large as its file.
+pub(super) fn update_size(device: &Path, file: &Path) -> io::Result<()> {
+    // Asking for the size makes the kernel learn it.
+    std::fs::metadata(file)?;
+    no_argument::<SET_CAPACITY>(&open(device, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
 
-    /// Detaches now, or as soon as nobody uses it.
-    pub fn detach(self) -> io::Result<()> {
-        detach(&self.fd)
+/// Detaches now, or as soon as nobody uses it.
+pub(super) fn detach(device: &Path) -> io::Result<()> {
+    let device = open(device, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    match no_argument::<CLEAR>(&device) {
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => Ok(()),
+        result => result,
     }
 }
 
@@ -100,16 +91,9 @@ pub(super) fn detach_all_of(file: &Path) -> io::Result<()> {
         let Some(name) = entry.file_name() else { continue };
         let path = Path::new("/dev").join(name);
         tracing::info!(device = %path.display(), "detaching a device of a process that died");
-        detach(&open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?;
+        detach(&path)?;
     }
     Ok(())
-}
-
-fn detach(fd: &OwnedFd) -> io::Result<()> {
-    match no_argument::<CLEAR>(fd) {
-        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => Ok(()),
-        result => result,
-    }
 }
 
 /// The node is there wherever /dev is the kernel's own; in a container we make it.
@@ -140,7 +124,7 @@ fn configure(device: &OwnedFd, backing: &OwnedFd, block_size: u32, file: &Path) 
         number: 0,
         encrypt_type: 0,
         encrypt_key_size: 0,
-        flags: AUTOCLEAR | DIRECT_IO,
+        flags: DIRECT_IO,
         file_name,
         crypt_name: [0; 64],
         encrypt_key: [0; 32],

@@ -7,14 +7,12 @@ mod loop_device;
 
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use self::loop_device::LoopDevice;
 use crate::Volume;
 use crate::fuse::{FrozenFuse, FuseMount, MountError};
 use crate::handover::Parcel;
@@ -54,7 +52,6 @@ pub struct Device {
     fuse: FuseMount,
     path: PathBuf,
     link: Option<PathBuf>,
-    loop_fd: Arc<OwnedFd>,
     resizer: AbortHandle,
 }
 
@@ -63,7 +60,6 @@ pub struct FrozenDevice {
     fuse: FrozenFuse,
     path: PathBuf,
     link: Option<PathBuf>,
-    loop_fd: OwnedFd,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -97,24 +93,24 @@ impl Device {
         let stale = file.clone();
         blocking(move || loop_device::detach_all_of(&stale)).await.map_err(failed)?;
         let fuse = FuseMount::mount(volume.clone(), &mount_point, &options.name).await?;
-        let (backing, block_size, above) = (file.clone(), options.block_size, fuse.descriptor());
-        let attached = blocking(move || LoopDevice::attach(&backing, block_size, above)).await;
-        let attached = match attached {
-            Ok(attached) => attached,
+        let (backing, block_size) = (file.clone(), options.block_size);
+        let path = match blocking(move || loop_device::attach(&backing, block_size)).await {
+            Ok(path) => path,
             Err(source) => {
                 unmount_after_failure(fuse).await;
                 return Err(failed(source));
             }
         };
+        let device = Self::start(&volume, fuse, path, options.link.clone());
         if let Some(link) = &options.link
-            && let Err(source) = point(link, &attached.path)
+            && let Err(source) = point(link, &device.path)
         {
-            let detached = blocking(move || attached.detach()).await;
-            tracing::debug!(?detached, "a device was given up");
-            unmount_after_failure(fuse).await;
+            if let Err(error) = device.detach().await {
+                tracing::warn!(%error, "a device stays behind");
+            }
             return Err(DeviceError::Link { link: link.clone(), source });
         }
-        Ok(Self::start(volume, fuse, attached.path, options.link.clone(), attached.fd))
+        Ok(device)
     }
 
     /// `/dev/loopN`.
@@ -127,68 +123,55 @@ impl Device {
     pub async fn detach(self) -> io::Result<()> {
         self.resizer.abort();
         if let Some(link) = &self.link
+            && std::fs::read_link(link).is_ok_and(|target| target == self.path)
             && let Err(error) = std::fs::remove_file(link)
         {
             tracing::warn!(link = %link.display(), %error, "the link to a device stays behind");
         }
-        let device = LoopDevice { path: self.path, fd: unshare(self.loop_fd)? };
         // Closing may write what the kernel still holds, which FUSE must be there to take.
-        let detached = blocking(move || device.detach()).await;
+        let detached = blocking(move || loop_device::detach(&self.path)).await;
         let unmounted = self.fuse.unmount().await;
         detached.and(unmounted)
     }
 
+    /// Takes no more requests; those of the device's users wait in the kernel.
     pub async fn freeze(self) -> io::Result<FrozenDevice> {
         self.resizer.abort();
-        let fuse = self.fuse.freeze().await?;
-        Ok(FrozenDevice { fuse, path: self.path, link: self.link, loop_fd: unshare(self.loop_fd)? })
+        Ok(FrozenDevice { fuse: self.fuse.freeze().await?, path: self.path, link: self.link })
     }
 
-    fn start<V: Volume>(
-        volume: V,
-        fuse: FuseMount,
-        path: PathBuf,
-        link: Option<PathBuf>,
-        loop_fd: OwnedFd,
-    ) -> Self {
-        let loop_fd = Arc::new(loop_fd);
-        let resizer =
-            tokio::task::spawn_local(follow_size(volume, loop_fd.clone(), fuse.file())).abort_handle();
-        Self { fuse, path, link, loop_fd, resizer }
+    fn start<V: Volume>(volume: &V, fuse: FuseMount, path: PathBuf, link: Option<PathBuf>) -> Self {
+        let resizing = follow_size(volume.size(), path.clone(), fuse.file());
+        let resizer = tokio::task::spawn_local(resizing).abort_handle();
+        Self { fuse, path, link, resizer }
     }
 }
 
 impl FrozenDevice {
     pub fn resume<V: Volume>(self, volume: V) -> io::Result<Device> {
         let fuse = self.fuse.resume(volume.clone())?;
-        // The order in which descriptors close matters here as it did where the device was attached.
-        let loop_fd = rustix::io::fcntl_dupfd_cloexec(&self.loop_fd, fuse.descriptor() + 1)?;
-        Ok(Device::start(volume, fuse, self.path, self.link, loop_fd))
+        Ok(Device::start(&volume, fuse, self.path, self.link))
     }
 
     pub fn to_parcel(&self) -> io::Result<Parcel> {
         let mut parcel = self.fuse.to_parcel()?;
-        parcel.fds.push(self.loop_fd.try_clone()?);
         let (path, link) = (self.path.clone(), self.link.clone());
         parcel.header = serde_json::to_vec(&Manifest { path, link, fuse: parcel.header })?;
         Ok(parcel)
     }
 
     pub fn from_parcel(mut parcel: Parcel) -> io::Result<Self> {
-        let broken = || io::Error::new(io::ErrorKind::InvalidData, "this is not the parcel of a device");
         let Manifest { path, link, fuse } = serde_json::from_slice(&parcel.header)?;
-        let loop_fd = parcel.fds.pop().ok_or_else(broken)?;
         parcel.header = fuse;
-        Ok(Self { fuse: FrozenFuse::from_parcel(parcel)?, path, link, loop_fd })
+        Ok(Self { fuse: FrozenFuse::from_parcel(parcel)?, path, link })
     }
 }
 
 /// The kernel learns of a new size only when told.
-async fn follow_size<V: Volume>(volume: V, loop_fd: Arc<OwnedFd>, file: PathBuf) {
-    let mut size = volume.size();
+async fn follow_size(mut size: watch::Receiver<u64>, device: PathBuf, file: PathBuf) {
     while size.changed().await.is_ok() {
-        let (fd, file) = (loop_fd.clone(), file.clone());
-        if let Err(error) = blocking(move || LoopDevice::update_size(&fd, &file)).await {
+        let (device, file) = (device.clone(), file.clone());
+        if let Err(error) = blocking(move || loop_device::update_size(&device, &file)).await {
             tracing::error!(%error, "a device could not be made as large as its volume");
         }
     }
@@ -197,14 +180,6 @@ async fn follow_size<V: Volume>(volume: V, loop_fd: Arc<OwnedFd>, file: PathBuf)
 async fn unmount_after_failure(fuse: FuseMount) {
     if let Err(error) = fuse.unmount().await {
         tracing::warn!(%error, "a mount stays behind");
-    }
-}
-
-/// A resize that is under way holds a copy; dropping ours then leaves the last close to it.
-fn unshare(fd: Arc<OwnedFd>) -> io::Result<OwnedFd> {
-    match Arc::try_unwrap(fd) {
-        Ok(fd) => Ok(fd),
-        Err(shared) => shared.try_clone(),
     }
 }
 

@@ -9,7 +9,7 @@ mod mount;
 mod session;
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -28,7 +28,6 @@ use crate::orders::{Order, Orders};
 pub struct FuseMount {
     path: PathBuf,
     orders: Rc<Orders>,
-    fd: RawFd,
     session: JoinHandle<(io::Result<Ended>, AsyncFd<OwnedFd>)>,
 }
 
@@ -62,11 +61,6 @@ impl FuseMount {
         self.path.join(FILE_NAME)
     }
 
-    /// The number of the kernel's descriptor in this process.
-    pub(crate) fn descriptor(&self) -> RawFd {
-        self.fd
-    }
-
     /// Detaches the mount and answers what is in flight. Those who still have the file open get errors from then on.
     pub async fn unmount(self) -> io::Result<()> {
         let path = self.path.clone();
@@ -89,7 +83,7 @@ impl FuseMount {
 
     fn start<V: Volume>(volume: V, path: PathBuf, device: OwnedFd) -> io::Result<Self> {
         let (device, orders) = (watch(device)?, Rc::new(Orders::new()));
-        let (fd, given) = (device.as_raw_fd(), orders.clone());
+        let given = orders.clone();
         let session = tokio::task::spawn_local(async move {
             let ended = serve(&device, volume, &given).await;
             if let Err(error) = &ended {
@@ -97,7 +91,7 @@ impl FuseMount {
             }
             (ended, device)
         });
-        Ok(Self { path, orders, fd, session })
+        Ok(Self { path, orders, session })
     }
 }
 

@@ -208,7 +208,7 @@ impl FrozenFrontends {
                 }
                 (Frozen::Fuse(mount), FrontendSpec::Fuse(_)) => Running::Fuse(mount.resume(volume.clone())?),
                 (Frozen::Device(device), FrontendSpec::Device { .. }) => {
-                    Running::Device(device.resume(volume.clone())?)
+                    Running::Device(device.resume(volume)?)
                 }
                 _ => return Err(FrontendError::OtherFrontends),
             });

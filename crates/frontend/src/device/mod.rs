@@ -148,9 +148,9 @@ impl Device {
 }
 
 impl FrozenDevice {
-    pub fn resume<V: Volume>(self, volume: V) -> io::Result<Device> {
+    pub fn resume<V: Volume>(self, volume: &V) -> io::Result<Device> {
         let fuse = self.fuse.resume(volume.clone())?;
-        Ok(Device::start(&volume, fuse, self.path, self.link))
+        Ok(Device::start(volume, fuse, self.path, self.link))
     }
 
     pub fn to_parcel(&self) -> io::Result<Parcel> {

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
@@ -86,20 +86,15 @@ where
             if let Some(error) = failed {
                 return Poll::Ready(Err(error));
             }
-            if self.ended.is_some() {
-                ready!(self.drained())
+            if self.in_flight.is_empty()
+                && let Some(ended) = self.ended.take()
+            {
+                return Poll::Ready(Ok(ended));
             }
-            match self.ended.take() {
-                Some(ended) => return Poll::Ready(Ok(ended)),
-                None if received.is_pending() && !self.in_flight.is_full() => return Poll::Pending,
-                None if received.is_ready() => {}
-                None => return Poll::Pending,
+            if received.is_pending() || self.ended.is_some() || self.in_flight.is_full() {
+                return Poll::Pending;
             }
         }
-    }
-
-    fn drained(&self) -> Poll<()> {
-        if self.in_flight.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Begins what the kernel has for us; ready when there may be more.
@@ -115,7 +110,7 @@ where
                     let message = self.buffer.split_to(len).freeze();
                     match Request::decode(message) {
                         Some(Request { operation: Operation::Destroy, .. }) => {
-                            self.ended = Some(Ended::Unmounted)
+                            self.ended = Some(Ended::Unmounted);
                         }
                         Some(request) => self.in_flight.start((self.begin)(request)),
                         None => tracing::warn!("the kernel sent a FUSE request that makes no sense"),

@@ -1,3 +1,5 @@
+//! The handshake as tables: every option in every state, and bytes in every piece.
+
 use bytes::{Buf, BufMut, BytesMut};
 use proptest::prelude::*;
 
@@ -5,6 +7,9 @@ use super::*;
 
 const OFFER: Offer<'_> =
     Offer { name: "disk", description: "a test", size: 1 << 30, read_only: false, tls: TlsOffer::Allowed };
+
+/// What is on offer, the options sent, where that leads, and the kinds of the replies.
+type Row<'a> = (&'a Offer<'a>, &'a [(u32, &'a [u8])], Step, &'a [u32]);
 
 fn options(options: &[(u32, &[u8])]) -> BytesMut {
     let mut input = BytesMut::new();
@@ -52,7 +57,7 @@ fn every_option_has_its_answer() {
     let off = Offer { tls: TlsOffer::Off, ..OFFER };
     let required = Offer { tls: TlsOffer::Required, ..OFFER };
     #[rustfmt::skip]
-    let table: &[(&Offer<'_>, &[(u32, &[u8])], Step, &[u32])] = &[
+    let table: &[Row<'_>] = &[
         (&OFFER, &[(option::LIST, b"")], Step::NeedMore, &[SERVER, ACK]),
         (&OFFER, &[(option::LIST, b"x")], Step::NeedMore, &[INVALID]),
         (&OFFER, &[(option::ABORT, b"")], Step::Close, &[ACK]),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
 use super::action::Rules;
@@ -16,7 +17,7 @@ use super::connection::{Connection, Ended};
 use super::frozen::{FrozenConnection, FrozenListener, FrozenServer, State};
 use super::handshake::{Client, shake_hands};
 use super::listener::{ListenError, Listener};
-use super::negotiation::{Negotiation, Offer, Session};
+use super::negotiation::{Negotiation, Offer, Session, greet};
 use super::reply::perform;
 use super::stream::Stream;
 use super::tls::ServerTls;
@@ -93,6 +94,11 @@ impl<V: Volume> Server<V> {
         Ok(address)
     }
 
+    /// Serves a client that is connected already, however that came about.
+    pub fn serve(&self, client: UnixStream) {
+        self.shared.clone().welcome(Stream::Unix(client));
+    }
+
     /// How many clients are connected now.
     pub fn clients(&self) -> usize {
         self.shared.clients.borrow().iter().filter(|task| !task.handle.is_finished()).count()
@@ -164,12 +170,7 @@ async fn accept<V: Volume>(listener: Listener, orders: Rc<Orders>, shared: Rc<Sh
             _ = orders.changed() => return listener,
             () = tokio::time::sleep(ACCEPT_PAUSE), if !room => {}
             accepted = listener.accept(), if room => match accepted {
-                Ok(stream) => {
-                    let fresh = State::Negotiating(Negotiation::default());
-                    let mut greeting = BytesMut::new();
-                    super::negotiation::greet(&mut greeting);
-                    shared.clone().serve(stream, fresh, BytesMut::new(), greeting.freeze());
-                }
+                Ok(stream) => shared.clone().welcome(stream),
                 Err(error) => {
                     tracing::warn!(%error, "an NBD client could not be let in");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -185,6 +186,12 @@ impl<V: Volume> Shared<V> {
         let mut clients = self.clients.borrow_mut();
         clients.retain(|task| !task.handle.is_finished());
         clients.len()
+    }
+
+    fn welcome(self: Rc<Self>, stream: Stream) {
+        let mut greeting = BytesMut::new();
+        greet(&mut greeting);
+        self.serve(stream, State::Negotiating(Negotiation::default()), BytesMut::new(), greeting.freeze());
     }
 
     fn serve(self: Rc<Self>, stream: Stream, state: State, input: BytesMut, output: Bytes) {

@@ -102,7 +102,7 @@ fn refusal(kind: u32, message: &str) -> String {
     match (kind, message) {
         (option_reply::TLS_REQUIRED, _) => "it wants TLS; use nbds://".into(),
         (option_reply::UNKNOWN, "") => "there is no such export".into(),
-        (kind, "") => format!("error {:#x}", kind),
+        (kind, "") => format!("error {kind:#x}"),
         (_, message) => message.into(),
     }
 }

@@ -25,6 +25,7 @@ pub type Replies = Vec<(Slot, Option<Reply>)>;
 #[derive(Debug)]
 pub enum Purpose {
     Move,
+    Opened,
     Marks,
     /// Nothing depends on the answer.
     Nothing,
@@ -165,6 +166,7 @@ impl Engine {
         let replies = group.replies;
         match group.purpose {
             Purpose::Move => self.move_answered(&replies),
+            Purpose::Opened => self.opened(replies),
             Purpose::Marks => self.marks_answered(&replies),
             Purpose::Nothing => {}
             Purpose::Ping => {

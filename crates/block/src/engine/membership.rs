@@ -420,6 +420,20 @@ impl Engine {
         blocks
     }
 
+    /// What was not flushed may be gone from the one that tells the story now; whoever else has it has too much.
+    fn writes_were_lost(&mut self) {
+        self.lost_writes |= !self.unflushed.is_empty();
+        for slot in self.standing(Standing::Rebuilding).iter() {
+            self.fail(slot, "was filled from a replica that has lost writes since");
+        }
+        let lost = self.uncertain();
+        for place in &mut self.places {
+            if let Missed::Blocks(blocks, _) = &mut place.missed {
+                *blocks |= &lost;
+            }
+        }
+    }
+
     /// Nobody is left, and somebody of the last members is back: whoever kept its memory goes on at once.
     pub(super) fn readmit(&mut self) -> bool {
         let candidates: Vec<Slot> = self
@@ -443,8 +457,9 @@ impl Engine {
             && !others_may_come
         {
             // Restarted machines may each have lost other writes, so only one of them may tell the story.
-            self.lost_writes |= !self.unflushed.is_empty();
-            vec![*first]
+            let first = *first;
+            self.writes_were_lost();
+            vec![first]
         } else {
             return false;
         };

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use roaring::RoaringTreemap;
 
+use crate::engine::choose::lineage;
 use crate::engine::core::{Engine, Phase, Todo};
 use crate::engine::event::RebuildStatus;
 use crate::engine::groups::{Barrier, BarrierOp, Purpose, Replies};
@@ -203,12 +204,15 @@ impl Engine {
         };
         resync.missed = gap;
         let own = self.places[resync.slot.index()].info.as_ref()?;
+        // The newest layer both know may have been frozen here alone, by a snapshot that the others never took; they
+        // may have gone on writing to it.
+        let shared = lineage(own).into_iter().find(|id| source.layers.iter().any(|layer| layer.id == *id));
         let mut layers = Vec::new();
         resync.plan.clear();
         for layer in base_first(source) {
             let theirs = own.layers.iter().find(|theirs| theirs.id == layer.id);
             let same = theirs.is_some_and(|theirs| theirs.absorbed == layer.absorbed);
-            let frozen = layer.id != own.head && layer.id != source.head;
+            let frozen = layer.id != own.head && layer.id != source.head && Some(layer.id) != shared;
             let complete =
                 same && frozen && theirs.is_some_and(|theirs| theirs.complete && theirs.size == layer.size);
             let unknown =

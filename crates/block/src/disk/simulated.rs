@@ -14,6 +14,9 @@ use crate::geometry::BLOCK;
 type Block = Arc<[u8; BLOCK as usize]>;
 type Name = (u32, String);
 
+/// Room that nobody counts.
+const ENDLESS: u64 = 1 << 50;
+
 /// One directory of a simulated file system; clones are handles of the same one.
 #[derive(Clone)]
 pub struct Simulated {
@@ -76,7 +79,7 @@ impl Default for Simulated {
 
 impl Simulated {
     pub fn new() -> Self {
-        let fs = FileSystem { capacity: 1 << 50, directories: 1, ..FileSystem::default() };
+        let fs = FileSystem { capacity: ENDLESS, directories: 1, ..FileSystem::default() };
         Self { fs: Arc::new(Mutex::new(fs)), directory: 0 }
     }
 
@@ -327,6 +330,9 @@ impl FileSystem {
     }
 
     fn free(&self) -> u64 {
+        if self.capacity == ENDLESS {
+            return ENDLESS;
+        }
         let named: BTreeSet<u64> = self.names.values().copied().collect();
         let used = |inode: &u64| self.inodes.get(inode).map_or(0, |inode| inode.live.blocks.len() as u64);
         self.capacity.saturating_sub(named.iter().map(used).sum::<u64>() * BLOCK)
@@ -409,11 +415,7 @@ struct SimulatedFile {
 }
 
 impl SimulatedFile {
-    fn with<T>(
-        &self,
-        operation: Operation,
-        work: impl FnOnce(&mut Inode, u64) -> io::Result<T>,
-    ) -> io::Result<T> {
+    fn with<T>(&self, operation: Operation, work: impl FnOnce(&mut Inode) -> io::Result<T>) -> io::Result<T> {
         let mut fs = self.fs.lock();
         if fs.epoch != self.epoch {
             return Err(io::Error::other("a file that was open before the crash"));
@@ -422,14 +424,13 @@ impl SimulatedFile {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         fs.step(operation)?;
-        let free = fs.free();
-        work(fs.inodes.entry(self.inode).or_default(), free)
+        work(fs.inodes.entry(self.inode).or_default())
     }
 }
 
 impl File for SimulatedFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        self.with(Operation::Read, |inode, _| {
+        self.with(Operation::Read, |inode| {
             inode.live.read(offset, into);
             Ok(())
         })
@@ -440,21 +441,22 @@ impl File for SimulatedFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.with(Operation::Write, |inode, free| {
-            let blocks = offset / BLOCK..(offset + data.len() as u64).div_ceil(BLOCK);
-            let missing =
-                blocks.clone().filter(|block| !inode.live.blocks.contains_key(block)).count() as u64;
-            if missing * BLOCK > free {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            inode.live.write(offset, data);
-            inode.dirty.extend(blocks);
-            Ok(())
-        })
+        let blocks = offset / BLOCK..(offset + data.len() as u64).div_ceil(BLOCK);
+        let new = self.with(Operation::Write, |inode| {
+            Ok(blocks.clone().filter(|block| !inode.live.blocks.contains_key(block)).count() as u64)
+        })?;
+        let mut fs = self.fs.lock();
+        if new > 0 && new * BLOCK > fs.free() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let inode = fs.inodes.entry(self.inode).or_default();
+        inode.live.write(offset, data);
+        inode.dirty.extend(blocks);
+        Ok(())
     }
 
     fn punch(&self, range: Range<u64>) -> io::Result<()> {
-        self.with(Operation::Punch, |inode, _| {
+        self.with(Operation::Punch, |inode| {
             let blocks = range.start / BLOCK..range.end / BLOCK;
             let held: Vec<u64> = inode.live.blocks.range(blocks).map(|(block, _)| *block).collect();
             for block in held {
@@ -466,7 +468,7 @@ impl File for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.with(Operation::Sync, |inode, _| {
+        self.with(Operation::Sync, |inode| {
             for block in std::mem::take(&mut inode.dirty) {
                 match inode.live.blocks.get(&block) {
                     Some(bytes) => inode.durable.blocks.insert(block, bytes.clone()),
@@ -479,7 +481,7 @@ impl File for SimulatedFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.with(Operation::Write, |inode, _| {
+        self.with(Operation::Write, |inode| {
             let gone: Vec<u64> =
                 inode.live.blocks.range(len.div_ceil(BLOCK)..).map(|(block, _)| *block).collect();
             for block in gone {
@@ -492,11 +494,11 @@ impl File for SimulatedFile {
     }
 
     fn size(&self) -> io::Result<u64> {
-        self.with(Operation::Read, |inode, _| Ok(inode.live.len))
+        self.with(Operation::Read, |inode| Ok(inode.live.len))
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.with(Operation::Read, |inode, _| {
+        self.with(Operation::Read, |inode| {
             let mut run: Option<Range<u64>> = None;
             for (&block, _) in inode.live.blocks.range(offset / BLOCK..) {
                 match &mut run {
@@ -510,7 +512,7 @@ impl File for SimulatedFile {
     }
 
     fn allocated(&self) -> io::Result<u64> {
-        self.with(Operation::Read, |inode, _| Ok(inode.live.blocks.len() as u64 * BLOCK))
+        self.with(Operation::Read, |inode| Ok(inode.live.blocks.len() as u64 * BLOCK))
     }
 
     fn links(&self) -> io::Result<u64> {

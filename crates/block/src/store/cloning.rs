@@ -5,7 +5,7 @@
 //! A file with several names is never changed by anybody.
 
 use super::error::{Result, StoreError};
-use super::metadata::{FORMAT, LayerRecord, Metadata, data_file, mask_file};
+use super::metadata::{FORMAT, LayerRecord, Metadata};
 use super::open::{clear_for_new, lock, make_files, save_new};
 use super::options::CloneOptions;
 use super::state::Store;
@@ -29,10 +29,8 @@ impl Store {
         }
         let _lock = lock(target)?;
         clear_for_new(target)?;
-        for record in inherited.iter().filter(|record| record.backing.is_none()) {
-            for name in [data_file(record.files), mask_file(record.files)] {
-                self.disk.link(&name, target).map_err(|error| self.link_error(&name, target, error))?;
-            }
+        for name in inherited.iter().flat_map(LayerRecord::names) {
+            self.disk.link(&name, target).map_err(|error| self.link_error(&name, target, error))?;
         }
         let head = LayerRecord::empty(options.head, Some(base.id), base.size);
         let strip = |record: LayerRecord| LayerRecord { snapshot: None, ..record };

@@ -1,12 +1,14 @@
 //! What is in a directory, for people: read-only, also while the volume is in use, and also when it is damaged.
 
+use std::collections::HashSet;
 use std::io;
 
 use serde::Serialize;
 
 use super::intents;
 use super::layer::{load, mask_len};
-use super::metadata::{self, LayerRecord, Metadata, data_file, mask_file};
+use super::metadata::{self, LayerRecord, Metadata, mask_file};
+use super::segments;
 use crate::disk::Disk;
 use crate::geometry::BLOCK;
 use crate::wire::message::Regions;
@@ -149,14 +151,10 @@ impl Inspection {
     }
 
     fn look_at_leftovers(&mut self, disk: &dyn Disk, meta: &Metadata, names: &[String]) {
-        let known = |name: &String| {
-            meta.layers
-                .iter()
-                .map(|record| record.files)
-                .chain(meta.doomed.iter().copied())
-                .any(|files| *name == data_file(files) || *name == mask_file(files))
-        };
-        for name in names.iter().filter(|name| name.starts_with("layer-") && !known(name)) {
+        let doomed =
+            meta.doomed.iter().flat_map(|files| segments::all_names(*files).chain([mask_file(*files)]));
+        let known: HashSet<String> = meta.layers.iter().flat_map(LayerRecord::names).chain(doomed).collect();
+        for name in names.iter().filter(|name| name.starts_with("layer-") && !known.contains(*name)) {
             let data = disk.open_read_only(name).and_then(|file| file.allocated()).unwrap_or(0);
             self.problems.push(Problem::Leftover { name: name.clone(), data });
         }
@@ -188,9 +186,13 @@ fn look_at_layer(disk: &dyn Disk, record: &LayerRecord, is_head: bool) -> Result
             (backing.path.clone(), file)
         }
         None => {
-            let name = data_file(record.files);
-            let file = open_checked(disk, &name, record.size)?;
-            (name, file)
+            let parts = (0..segments::count(record.size))
+                .map(|segment| {
+                    let len = segments::segment_len(record.size, segment);
+                    open_checked(disk, &segments::name(record.files, segment), len)
+                })
+                .collect::<Result<_, _>>()?;
+            (segments::name(record.files, 0), segments::join(parts))
         }
     };
     let mask = match record.backing {

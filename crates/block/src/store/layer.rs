@@ -11,7 +11,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::blocks::BlockSet;
 use super::error::{Result, StoreError};
-use super::metadata::{LayerRecord, data_file, mask_file};
+use super::metadata::{LayerRecord, mask_file};
+use super::segments;
 use crate::disk::{Disk, File};
 use crate::geometry::BLOCK;
 use crate::ids::LayerId;
@@ -60,14 +61,9 @@ impl Index {
 impl Layer {
     /// Makes the files, which become durable with the next sync of names.
     pub fn create(disk: &dyn Disk, record: &LayerRecord) -> Result<Self> {
-        let make = |name: &str, len: u64| {
-            let file = create_over_leftover(disk, name)?;
-            file.set_len(len).and_then(|()| file.sync()).map_err(StoreError::io(format!("size {name}")))?;
-            Ok(file)
-        };
-        let data = make(&data_file(record.files), record.size)?;
-        let mask = make(&mask_file(record.files), mask_len(record.size))?;
-        Ok(Self::assemble(record.id, data, Some(mask), Index::default()))
+        let data = create_segments(disk, record, 0)?;
+        let mask = create_sized(disk, &mask_file(record.files), mask_len(record.size))?;
+        Ok(Self::assemble(record.id, segments::join(data), Some(mask), Index::default()))
     }
 
     pub fn open(disk: &dyn Disk, record: &LayerRecord) -> Result<Self> {
@@ -85,7 +81,12 @@ impl Layer {
             }
             Ok(file)
         };
-        let data = open(data_file(record.files), record.size)?;
+        let data = (0..segments::count(record.size))
+            .map(|segment| {
+                open(segments::name(record.files, segment), segments::segment_len(record.size, segment))
+            })
+            .collect::<Result<_>>()?;
+        let data = segments::join(data);
         let mask = open(mask_file(record.files), mask_len(record.size))?;
         let index = load(&*data, Some(&*mask), record.size)
             .map_err(StoreError::io(format!("find what layer {} holds", record.id)))?;
@@ -128,6 +129,19 @@ impl Layer {
             pin: other.pin.clone(),
             ..Self::assemble(other.id, self.data.clone(), self.mask.clone(), index)
         }
+    }
+
+    /// The same layer with room for more than its files can hold. Nobody may be changing it meanwhile.
+    pub fn with_more_segments(&self, disk: &dyn Disk, record: &LayerRecord, had: u64) -> Result<Self> {
+        create_segments(disk, record, had)?;
+        let open = |name: String| disk.open(&name).map_err(StoreError::io(format!("open {name}")));
+        let parts = segments::names(record.files, record.size).map(open).collect::<Result<_>>()?;
+        let longer = Self {
+            pin: self.pin.clone(),
+            ..Self::assemble(self.id, segments::join(parts), self.mask.clone(), self.index.read().clone())
+        };
+        longer.mask_written.store(1, Ordering::SeqCst);
+        Ok(longer)
     }
 
     pub fn run(&self, blocks: Range<u64>) -> (RunKind, u64) {
@@ -350,6 +364,22 @@ fn for_each_run(bytes: &[u8], mut each: impl FnMut(Range<u64>)) {
     if let Some(start) = open {
         each(start..bytes.len() as u64 * 8);
     }
+}
+
+/// The content files from one segment on.
+fn create_segments(disk: &dyn Disk, record: &LayerRecord, first: u64) -> Result<Vec<Arc<dyn File>>> {
+    (first..segments::count(record.size))
+        .map(|segment| {
+            let len = segments::segment_len(record.size, segment);
+            create_sized(disk, &segments::name(record.files, segment), len)
+        })
+        .collect()
+}
+
+fn create_sized(disk: &dyn Disk, name: &str, len: u64) -> Result<Arc<dyn File>> {
+    let file = create_over_leftover(disk, name)?;
+    file.set_len(len).and_then(|()| file.sync()).map_err(StoreError::io(format!("size {name}")))?;
+    Ok(file)
 }
 
 /// A crash may have left a file of a layer that never came to be. It is empty; one that is not is somebody's data.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::{Result, StoreError};
+use super::segments;
 use crate::disk::{Disk, ImageIdentity};
 use crate::geometry::{BLOCK, MAX_VOLUME};
 use crate::ids::{LayerId, ReplicaId};
@@ -72,6 +73,14 @@ pub(super) enum SaveError {
 }
 
 impl LayerRecord {
+    /// The names of its files; none for a backing image, whose file is elsewhere.
+    pub fn names(&self) -> Vec<String> {
+        if self.backing.is_some() {
+            return Vec::new();
+        }
+        segments::names(self.files, self.size).chain([mask_file(self.files)]).collect()
+    }
+
     /// A layer that nothing has been written to.
     pub fn empty(id: LayerId, parent: Option<LayerId>, size: u64) -> Self {
         Self {
@@ -203,10 +212,6 @@ impl Metadata {
 
 pub(super) const fn is_size(size: u64) -> bool {
     size > 0 && size.is_multiple_of(BLOCK) && size <= MAX_VOLUME
-}
-
-pub(super) fn data_file(files: Uuid) -> String {
-    format!("layer-{files}.img")
 }
 
 pub(super) fn mask_file(files: Uuid) -> String {

@@ -20,6 +20,7 @@ mod probe;
 mod purge;
 mod rebuild;
 mod repair;
+mod segments;
 mod snapshots;
 mod space;
 mod state;

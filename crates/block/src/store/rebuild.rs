@@ -12,6 +12,7 @@ use super::layer::Layer;
 use super::metadata::{LayerRecord, Metadata};
 use super::open::{backing_record, check_size};
 use super::options::BackingOptions;
+use super::segments;
 use super::state::Store;
 use super::stripes::pieces;
 use super::view::Layers;
@@ -95,8 +96,10 @@ impl Store {
         let view = self.view.load();
         let (layer, _) = view.layer(known.id)?;
         let shared = layer.is_shared().map_err(StoreError::io(format!("look at layer {}", known.id)))?;
-        // A clone's files are not ours to change, and what lies beyond a smaller size could come back.
-        record.files = if shared || known.size > wanted.size { Uuid::new_v4() } else { known.files };
+        // A clone's files are not ours to change, what lies beyond a smaller size could come back, and a much larger
+        // layer is made of more files.
+        let fits = known.size <= wanted.size && segments::count(known.size) == segments::count(wanted.size);
+        record.files = if shared || !fits { Uuid::new_v4() } else { known.files };
         Ok(record)
     }
 

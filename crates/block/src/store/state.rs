@@ -18,9 +18,10 @@ use super::error::{Result, StoreError};
 use super::flush::SharedSync;
 use super::intents::IntentMap;
 use super::layer::Layer;
-use super::metadata::{Metadata, SaveError, data_file, mask_file};
+use super::metadata::{Metadata, SaveError, mask_file};
 use super::options::Limits;
 use super::purge::PurgeControl;
+use super::segments;
 use super::space::SpaceGauge;
 use super::stripes::Stripes;
 use super::view::{Layers, View};
@@ -191,7 +192,7 @@ impl Change<'_> {
     }
 }
 
-/// Removes a layer's files; `true` when neither is there any more and the directory knows it durably.
+/// Removes a layer's files; `true` when none is there any more and the directory knows it durably.
 pub(super) fn remove_files(disk: &dyn Disk, files: Uuid) -> bool {
     let gone = |name: &str| match disk.remove(name) {
         Ok(()) => true,
@@ -201,8 +202,8 @@ pub(super) fn remove_files(disk: &dyn Disk, files: Uuid) -> bool {
             false
         }
     };
-    let (data, mask) = (gone(&data_file(files)), gone(&mask_file(files)));
-    data && mask && disk.sync_names().is_ok()
+    let mut names = segments::all_names(files).chain([mask_file(files)]);
+    names.all(|name| gone(&name)) && disk.sync_names().is_ok()
 }
 
 fn layers(view: &View) -> Result<Vec<message::Layer>> {

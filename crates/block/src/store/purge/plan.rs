@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::error::{Result, StoreError};
 use super::super::layer::Layer;
+use super::super::segments;
 use super::super::view::View;
 use crate::ids::LayerId;
 
@@ -54,7 +55,8 @@ fn direction(view: &View, pair: Pair) -> Result<Option<Step>> {
         return Ok(None);
     }
     let up = pair.child == view.meta.head || !shared(child)?;
-    let down = pair.child != view.meta.head && may_take_over(removed)?;
+    let fits = segments::count(below.size) == segments::count(above.size);
+    let down = pair.child != view.meta.head && fits && may_take_over(removed)?;
     let (moved_up, moved_down) = (removed.data_len(), child.data_len());
     Ok(match (up, down) {
         (true, true) if moved_down * MUCH_LARGER < moved_up => Some(Step::Down(pair)),

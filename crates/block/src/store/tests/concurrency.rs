@@ -76,7 +76,7 @@ fn everything_at_once_reads_as_each_writer_expects() {
             }
         });
         let writers: Vec<_> = (0..WRITERS).map(|number| scope.spawn(move || writer(store, number))).collect();
-        let models = writers.into_iter().map(|writer| writer.join()).collect::<Result<_, _>>();
+        let models = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Result<_, _>>();
         done.store(true, Ordering::SeqCst);
         keeper.join().unwrap();
         stopper.join().unwrap();

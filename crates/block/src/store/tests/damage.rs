@@ -3,7 +3,8 @@
 use super::{as_disk, blocks, created, reopened};
 use crate::disk::Disk;
 use crate::disk::simulated::Simulated;
-use crate::store::metadata::{FILE, TEMPORARY, data_file, mask_file};
+use crate::store::metadata::{FILE, TEMPORARY, mask_file};
+use crate::store::segments;
 use crate::store::{Action, OpenOptions, Problem, Store, inspect, plan_repair};
 
 /// A volume with a snapshot, closed; and the name of its head's files.
@@ -47,9 +48,9 @@ fn a_sound_directory_is_described_while_it_is_in_use_and_not_touched() {
 fn what_is_missing_or_short_is_named_and_never_served() {
     type Harm = fn(&Simulated, uuid::Uuid);
     let cases: [(Harm, &str); 3] = [
-        (|disk, head| disk.remove(&data_file(head)).unwrap(), ".img is missing"),
+        (|disk, head| disk.remove(&segments::name(head, 0)).unwrap(), ".img is missing"),
         (|disk, head| disk.remove(&mask_file(head)).unwrap(), ".mask is missing"),
-        (|disk, head| disk.open(&data_file(head)).unwrap().set_len(8192).unwrap(), "8192 bytes"),
+        (|disk, head| disk.open(&segments::name(head, 0)).unwrap().set_len(8192).unwrap(), "8192 bytes"),
     ];
     for (harm, sign) in cases {
         let disk = Simulated::new();

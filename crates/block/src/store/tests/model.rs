@@ -321,7 +321,7 @@ fn no_problems(world: &World) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_history_with_crashes_reads_as_the_model(moves in moves(true)) {

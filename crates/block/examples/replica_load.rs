@@ -76,7 +76,7 @@ fn measure(address: &Address, key: &Key, counters: &Counters) -> anyhow::Result<
     runtime.block_on(async {
         let (connection, info) = Connection::dial(address, "load", key, DEADLINE).await?;
         let mut engine = Engine { connection, next: 1, random: 88_172_645_463_325_252, replies: Vec::new() };
-        let members = vec![Member { replica: info.replica, address: String::new() }];
+        let members = vec![Member { replica: info.replica, address: String::new(), boot: info.boot.clone() }];
         let record = Membership { generation: Generation(1), members, ..Membership::default() };
         engine.ask(&Request::Control(Control::Open { engine: EngineId::random(), record })).await?;
         let chunk = std::env::var("PREFILL").ok().and_then(|text| text.parse().ok()).unwrap_or(1usize << 20);

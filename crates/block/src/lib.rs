@@ -10,3 +10,6 @@ pub mod replica;
 pub mod size;
 pub mod store;
 pub mod wire;
+
+#[cfg(test)]
+mod simulation;

@@ -106,7 +106,11 @@ impl Process {
 
     async fn owner(&self) -> Engine {
         let (mut engine, info) = self.dial().await;
-        let members = vec![Member { replica: info.replica, address: self.address.to_string() }];
+        let members = vec![Member {
+            replica: info.replica,
+            address: self.address.to_string(),
+            boot: info.boot.clone(),
+        }];
         let record =
             Membership { generation: info.membership.generation.next(), members, ..Membership::default() };
         assert_eq!(engine.control(Control::Open { engine: EngineId::random(), record }).await, Reply::Done);

@@ -122,6 +122,11 @@ impl Simulated {
         self.fs.lock().faults.push((operation, after));
     }
 
+    /// Nothing that was asked to fail fails any more.
+    pub fn clear_faults(&self) {
+        self.fs.lock().faults.clear();
+    }
+
     pub fn set_capacity(&self, bytes: u64) {
         self.fs.lock().capacity = bytes;
     }

@@ -20,6 +20,9 @@ const REDIAL_LAST: u64 = 2_000_000;
 #[derive(Debug)]
 pub struct Move {
     pub record: Membership,
+    /// Somebody came or went meanwhile: when it has been answered, another one follows. One at a time, because a
+    /// replica refuses a record that is older than the one it has.
+    pub outdated: bool,
 }
 
 impl Engine {
@@ -87,7 +90,6 @@ impl Engine {
             silent: silent.len(),
             assume_lost: &self.config.assume_lost,
             silent_lost: silent.iter().filter(lost).count(),
-            min_in_sync: self.config.min_in_sync,
         });
         let everybody = match &choice {
             Choice::Go { members, record, .. } => members.len() == record.members.len(),
@@ -138,6 +140,7 @@ impl Engine {
             return false;
         }
         self.size = info.size;
+        self.out.push(Effect::Resized { size: info.size });
         self.head = Some(info.head);
         self.highest = Generation(generation.0 - 1);
         self.record = record;
@@ -148,6 +151,26 @@ impl Engine {
         }
         self.start_move(members);
         true
+    }
+
+    /// Forgets everything that was learnt and begins the start anew.
+    pub(super) fn gather_again(&mut self) {
+        self.phase = Phase::Gathering;
+        self.reconcile = None;
+        self.began = self.now;
+        self.moving = None;
+        for slot in self.slots() {
+            let link = self.place(slot).link.take();
+            if let Some(link) = link {
+                self.out.push(Effect::Disconnect { link });
+            }
+            let place = self.place(slot);
+            place.turn(Turn::Lose);
+            place.opened = false;
+            self.groups_without(slot);
+            self.plan_redial(slot);
+        }
+        self.moving = None;
     }
 
     fn admit(&mut self, slot: Slot) {
@@ -161,7 +184,15 @@ impl Engine {
         let named = |slot: &Slot| members.contains(*slot);
         let member = |slot: Slot| {
             let place = &self.places[slot.index()];
-            Some(Member { replica: place.replica?, address: place.address.clone() })
+            let replica = place.replica?;
+            let boot = match self.record.members.iter().find(|member| member.replica == replica) {
+                // Until all are equal again, the record still tells who lost nothing.
+                Some(member) if matches!(self.phase, Phase::Opening | Phase::Reconciling) => {
+                    member.boot.clone()
+                }
+                _ => place.boot.clone().unwrap_or_default(),
+            };
+            Some(Member { replica, address: place.address.clone(), boot })
         };
         let members: Vec<_> = self.slots().filter(named).filter_map(member).collect();
         let gone = |id| self.places.iter().any(|place| place.replica == Some(id) && place.removed);
@@ -175,7 +206,8 @@ impl Engine {
             .cloned()
             .collect();
         for place in &self.places {
-            if let (Some(replica), Missed::Blocks(_, left)) = (place.replica, &place.missed)
+            if let (Some(replica), Missed::Blocks(_, left) | Missed::Marked(left)) =
+                (place.replica, &place.missed)
                 && !place.removed
                 && !members.iter().any(|member| member.replica == replica)
                 && !away.iter().any(|known: &Away| known.replica == replica)
@@ -188,6 +220,10 @@ impl Engine {
 
     /// Tells the members who they are from now on.
     pub(super) fn start_move(&mut self, members: SlotSet) {
+        if let Some(moving) = &mut self.moving {
+            moving.outdated = true;
+            return;
+        }
         let generation = self.highest.next();
         self.highest = generation;
         let record = self.record_of(members, generation);
@@ -203,30 +239,29 @@ impl Engine {
         }
         let open = Request::Control(Control::Open { engine: self.config.engine, record: record.clone() });
         let set = Request::Control(Control::SetMembership { record: record.clone() });
-        self.moving = Some(Move { record });
-        self.ask_each(&[(opened, &set), (opening, &open)], Purpose::Move(generation));
+        self.moving = Some(Move { record, outdated: false });
+        self.ask_each(&[(opened, &set), (opening, &open)], Purpose::Move);
     }
 
-    pub(super) fn move_answered(&mut self, generation: Generation, replies: Replies) {
-        if self.moving.as_ref().is_none_or(|moving| moving.record.generation != generation) {
-            return;
-        }
-        let bad: Vec<_> = replies
-            .iter()
-            .filter(|(_, reply)| !matches!(reply, Some(Reply::Done)))
-            .map(|(slot, _)| *slot)
-            .collect();
-        if bad.is_empty() && !replies.is_empty() {
-            if let Some(done) = self.moving.take() {
-                self.record = done.record;
+    pub(super) fn move_answered(&mut self, replies: &Replies) {
+        let Some(moving) = self.moving.take() else { return };
+        let mut good = !moving.outdated && !replies.is_empty();
+        for (slot, reply) in replies {
+            match reply {
+                Some(Reply::Done) => {}
+                Some(_) if self.in_sync().contains(*slot) => {
+                    good = false;
+                    self.fail(*slot, "could not record who is in sync");
+                }
+                _ => good = false,
             }
+        }
+        let members = self.in_sync();
+        if good {
+            self.record = moving.record;
             self.recorded();
-            return;
-        }
-        for slot in bad {
-            if self.places[slot.index()].standing == Standing::InSync {
-                self.fail(slot, "could not record who is in sync");
-            }
+        } else if !members.is_empty() && self.moving.is_none() {
+            self.start_move(members);
         }
     }
 
@@ -237,7 +272,14 @@ impl Engine {
                 self.phase = Phase::Reconciling;
                 self.begin_reconcile();
             }
-            Phase::Serving | Phase::Reconciling => self.send_unanswered(),
+            Phase::Serving | Phase::Reconciling => {
+                if std::mem::take(&mut self.reopening) {
+                    self.intents.request_lost();
+                    self.marks_out = false;
+                    self.send_again();
+                }
+                self.send_unanswered();
+            }
             Phase::Gathering | Phase::Stopped => {}
         }
     }
@@ -246,11 +288,7 @@ impl Engine {
     fn send_unanswered(&mut self) {
         for key in self.table.keys() {
             let Some(part) = self.table.part(key) else { continue };
-            if part.stage == Stage::Out(None)
-                && part.waiting.is_empty()
-                && part.applied.is_empty()
-                && part.refused.is_empty()
-            {
+            if part.stage == Stage::Out(None) && part.waiting.is_empty() {
                 self.send_all(key);
             }
         }
@@ -259,7 +297,7 @@ impl Engine {
     /// A replica cannot be relied on any more.
     pub(super) fn fail(&mut self, slot: Slot, why: &str) {
         let standing = self.places[slot.index()].standing;
-        let generation = self.record.generation;
+        let (generation, phase) = (self.record.generation, self.phase);
         let lacking =
             (standing == Standing::InSync || standing == Standing::Rebuilding).then(|| self.uncertain());
         if standing != Standing::Away {
@@ -279,6 +317,9 @@ impl Engine {
         place.reason = why.to_string();
         place.opened = false;
         match (standing, &mut place.missed, lacking) {
+            (Standing::InSync, missed, Some(_)) if phase != Phase::Serving => {
+                *missed = Missed::Marked(generation)
+            }
             (Standing::InSync, missed, Some(lacking)) => *missed = Missed::Blocks(lacking, generation),
             (Standing::Rebuilding, Missed::Blocks(blocks, _), Some(lacking)) => *blocks |= lacking,
             _ => {}
@@ -287,10 +328,10 @@ impl Engine {
         match standing {
             Standing::InSync => {
                 self.metrics.replica_failures += 1;
-                self.moving = None;
                 self.parts_without(slot);
                 self.groups_without(slot);
                 let members = self.in_sync();
+                self.reopening &= !members.is_empty();
                 if !members.is_empty() {
                     self.start_move(members);
                 } else if matches!(self.phase, Phase::Opening | Phase::Reconciling) {
@@ -345,7 +386,7 @@ impl Engine {
         let chosen = if !unhurt.is_empty() {
             unhurt
         } else if let Some(first) = candidates.first()
-            && (!others_may_come || self.stall_expired)
+            && !others_may_come
         {
             // Restarted machines may each have lost other writes, so only one of them may tell the story.
             self.lost_writes |= !self.unflushed.is_empty();
@@ -371,15 +412,13 @@ impl Engine {
         for slot in members.iter() {
             self.admit(slot);
         }
+        self.reopening = true;
         self.start_move(members);
-        self.send_again();
-        self.intents.request_lost();
-        self.marks_out = false;
         true
     }
 }
 
 /// Waiting longer cannot change it: everybody has answered.
 const fn stands(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::OnlyRebuilding | Refusal::TooFew { .. } | Refusal::FreshButIncomplete(_))
+    matches!(refusal, Refusal::OnlyRebuilding | Refusal::FreshButIncomplete(_))
 }

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::engine::core::{Engine, Phase};
-use crate::engine::event::Effect;
 use crate::engine::groups::{Purpose, Replies};
 use crate::engine::slots::{Slot, SlotSet};
 use crate::geometry::{INTENT_REGION, Range};
@@ -231,10 +230,11 @@ impl Engine {
     fn serve(&mut self) {
         self.reconcile = None;
         self.phase = Phase::Serving;
-        tracing::info!(volume = self.config.volume, generation = self.record.generation.0, "serving");
-        if !self.fresh {
-            self.out.push(Effect::Ready);
+        // All are equal: from here on, whoever keeps its memory has everything.
+        if self.record_of(self.in_sync(), self.record.generation).members != self.record.members {
+            self.start_move(self.in_sync());
         }
+        tracing::info!(volume = self.config.volume, generation = self.record.generation.0, "serving");
     }
 }
 

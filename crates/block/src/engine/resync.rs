@@ -101,7 +101,8 @@ pub enum ResyncStep {
 impl Engine {
     /// The next thing a rebuild can do; true when it did something.
     pub(super) fn advance_resync(&mut self) -> bool {
-        if self.phase != Phase::Serving || self.closing.is_some() {
+        let idle = self.closing.is_some() || self.reopening || self.in_sync().is_empty();
+        if self.phase != Phase::Serving || idle {
             return false;
         }
         let Some(resync) = &self.resync else { return self.begin_resync() };
@@ -146,7 +147,11 @@ impl Engine {
             return Gap::Blocks(blocks.clone());
         }
         let away = self.record.away.iter().find(|away| away.replica == info.replica);
-        if away.is_some_and(|away| info.membership.generation >= away.generation) && !info.rebuilding {
+        let left = match place.missed {
+            Missed::Marked(left) => Some(left),
+            _ => away.map(|away| away.generation),
+        };
+        if left.is_some_and(|left| info.membership.generation >= left) && !info.rebuilding {
             let range = |number: u64| {
                 let offset = number * INTENT_REGION;
                 (offset < self.size).then(|| Range::new(offset, INTENT_REGION.min(self.size - offset)))
@@ -204,7 +209,8 @@ impl Engine {
             let theirs = own.layers.iter().find(|theirs| theirs.id == layer.id);
             let same = theirs.is_some_and(|theirs| theirs.absorbed == layer.absorbed);
             let frozen = layer.id != own.head && layer.id != source.head;
-            let complete = same && frozen && theirs.is_some_and(|theirs| theirs.complete);
+            let complete =
+                same && frozen && theirs.is_some_and(|theirs| theirs.complete && theirs.size == layer.size);
             let unknown =
                 theirs.is_none() && !own.layers.iter().any(|known| layer.absorbed.contains(&known.id));
             if !complete {
@@ -431,7 +437,7 @@ impl Engine {
                     resync.on_head += 1;
                 }
                 let key = self.table.insert(Entry::Copying(Copying { run, layer, range, on_head }));
-                if !on_head || self.locks.acquire(key, range, Mode::Exclusive) {
+                if !on_head || self.locks.acquire(key, range, Mode::Copy) {
                     self.copy_piece(key);
                 }
             }

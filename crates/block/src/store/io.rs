@@ -95,9 +95,13 @@ impl Store {
     /// 1. masks over everything older that would show through are on disk, 2. the head's own blocks are dropped.
     ///
     /// A crash in between leaves the head's blocks, which win over its mask: each block is old or zero.
+    ///
+    /// While a rebuild fills the older layers, what they will hold is not known yet: then everything is masked.
     fn discard(&self, view: &View, range: Range) -> Result<()> {
         let mut at = range.offset;
-        while let Some(start) = next_content(view, Range::new(at, range.end() - at)) {
+        let filling = view.is_filling();
+        let next = |rest: Range| if filling { Some(rest.offset) } else { next_content(view, rest) };
+        while let Some(start) = next(Range::new(at, range.end() - at)) {
             let span = Range::new(start, (range.end() - start).min(ZERO_SPAN));
             for piece in pieces(span, u64::MAX) {
                 let _alone = self.stripes.alone(piece.offset);
@@ -124,7 +128,7 @@ impl Store {
         while !blocks.is_empty() {
             let (found, end) = locate(below, blocks.clone());
             let (masked, end) = head.masked_run(blocks.start..end);
-            if matches!(found, Found::Data(_)) && !masked {
+            if (matches!(found, Found::Data(_)) || view.is_filling()) && !masked {
                 head.set_mask(blocks.start..end, true)
                     .map_err(self.failed(format!("write the mask of layer {}", head.id)))?;
             }

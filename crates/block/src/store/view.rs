@@ -37,6 +37,11 @@ impl View {
         view
     }
 
+    /// Whether a layer below the head is still being filled.
+    pub fn is_filling(&self) -> bool {
+        self.meta.rebuilding && self.chain.len() > 1
+    }
+
     pub fn head(&self) -> &Arc<Layer> {
         &self.chain[0]
     }

@@ -160,6 +160,9 @@ pub struct Member {
     pub replica: ReplicaId,
     /// Where it was last reached; for messages to people only.
     pub address: String,
+    /// The boot of its machine since which it has lost nothing.
+    #[serde(default)]
+    pub boot: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -107,7 +107,7 @@ impl Engine {
     }
 
     async fn open(&mut self, info: &ReplicaInfo, generation: u64) -> Reply {
-        let members = vec![Member { replica: info.replica, address: "here".into() }];
+        let members = vec![Member { replica: info.replica, address: "here".into(), boot: String::new() }];
         let record = Membership { generation: Generation(generation), members, ..Membership::default() };
         self.ask(Request::Control(Control::Open { engine: EngineId::random(), record })).await
     }

@@ -30,7 +30,7 @@ fn info(service: &Service) -> ReplicaInfo {
 }
 
 fn naming(service: &Service, generation: u64) -> Membership {
-    let member = Member { replica: info(service).replica, address: "here".into() };
+    let member = Member { replica: info(service).replica, address: "here".into(), boot: String::new() };
     Membership { generation: Generation(generation), members: vec![member], min_in_sync: 1, away: Vec::new() }
 }
 
@@ -388,7 +388,11 @@ fn an_unnamed_stranger_in_the_record_is_kept_as_it_is() {
     let service = service();
     let session = service.begin("vol");
     let mut record = naming(&service, 1);
-    record.members.push(Member { replica: ReplicaId::random(), address: "there".into() });
+    record.members.push(Member {
+        replica: ReplicaId::random(),
+        address: "there".into(),
+        boot: String::new(),
+    });
     let open = Control::Open { engine: EngineId::random(), record: record.clone() };
     assert_eq!(service.handle(&session, Request::Control(open)), Reply::Done);
     assert_eq!(info(&service).membership, record);

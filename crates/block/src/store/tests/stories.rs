@@ -335,9 +335,10 @@ fn an_intent_is_on_disk_before_it_counts_and_goes_when_it_may() {
 fn who_is_in_sync_survives_a_crash() {
     let disk = Simulated::new();
     let store = created(&disk, 8);
-    let member = Member { replica: ReplicaId::random(), address: "10.0.0.1:9500".to_owned() };
+    let member =
+        Member { replica: ReplicaId::random(), address: "10.0.0.1:9500".to_owned(), boot: String::new() };
     let record =
-        Membership { generation: Generation(4), members: vec![member], min_in_sync: 1, away: Vec::new() };
+        Membership { generation: Generation(4), members: vec![member], min_in_sync: 1, away: vec![] };
     store.set_membership(record.clone(), false, true).unwrap();
     let boot = store.info().unwrap().boot;
     drop(store);

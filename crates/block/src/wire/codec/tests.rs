@@ -90,8 +90,11 @@ fn any_layer() -> impl Strategy<Value = Layer> {
 }
 
 fn any_membership() -> impl Strategy<Value = Membership> {
-    let member = (any::<u128>(), ".{0,20}")
-        .prop_map(|(id, address)| Member { replica: ReplicaId(Uuid::from_u128(id)), address });
+    let member = (any::<u128>(), ".{0,20}").prop_map(|(id, address)| Member {
+        replica: ReplicaId(Uuid::from_u128(id)),
+        address,
+        boot: String::new(),
+    });
     let away = any::<(u128, u64)>().prop_map(|(id, generation)| Away {
         replica: ReplicaId(Uuid::from_u128(id)),
         generation: Generation(generation),

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -80,8 +81,11 @@ pub struct Cluster {
 impl Cluster {
     pub fn new(size: u64) -> Self {
         let home = tempfile::tempdir().unwrap();
-        std::fs::write(home.path().join("key"), "a secret of the volume\n").unwrap();
-        std::fs::write(home.path().join("wrong-key"), "another secret altogether\n").unwrap();
+        for (name, secret) in [("key", "a secret of the volume"), ("wrong-key", "another secret altogether")]
+        {
+            std::fs::write(home.path().join(name), secret).unwrap();
+            std::fs::set_permissions(home.path().join(name), PermissionsExt::from_mode(0o600)).unwrap();
+        }
         let mut cluster = Self { home, size: size.to_string(), addresses: Vec::new(), replicas: Vec::new() };
         for number in 0..3 {
             let process = Process::start(cluster.replica_command(number, "127.0.0.1:0"));
@@ -131,13 +135,16 @@ impl Cluster {
     /// An engine with all replicas, reached by the name of its sockets.
     pub fn engine_command(&self, name: &str, flags: &[&str]) -> Command {
         let mut command = self.granary("engine");
-        command.args(["--volume", "vol", "--replica-timeout", "2", "--control", &self.url(name)]);
+        command.args(["--volume", "vol", "--replica-timeout", "2"]);
         command.args(["--frontend", &self.nbd(name)]);
         for address in &self.addresses {
             command.args(["--replica", address]);
         }
         if !flags.contains(&"--key-file") {
             command.arg("--key-file").arg(self.path("key"));
+        }
+        if !flags.contains(&"--control") {
+            command.args(["--control", &self.url(name)]);
         }
         command.args(flags);
         command

@@ -127,7 +127,7 @@ pub fn lineage(info: &ReplicaInfo) -> Vec<LayerId> {
 }
 
 /// What two replicas must have in common to be the same volume at the same moment.
-fn shape(info: &ReplicaInfo) -> (LayerId, BTreeSet<LayerId>) {
+pub fn shape(info: &ReplicaInfo) -> (LayerId, BTreeSet<LayerId>) {
     (info.head, info.layers.iter().filter(|layer| !layer.removed).map(|layer| layer.id).collect())
 }
 

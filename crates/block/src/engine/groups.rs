@@ -8,7 +8,7 @@ use crate::engine::resync::ResyncStep;
 use crate::engine::slots::{Slot, SlotSet};
 use crate::engine::table::{Entry, Table};
 use crate::ids::LayerId;
-use crate::wire::message::{FailureKind, Reply, Request, SnapshotSpec};
+use crate::wire::message::{Failure, FailureKind, Reply, Request, SnapshotSpec};
 
 #[derive(Debug)]
 pub struct Group {
@@ -25,6 +25,7 @@ pub type Replies = Vec<(Slot, Option<Reply>)>;
 #[derive(Debug)]
 pub enum Purpose {
     Move,
+    Opened,
     Marks,
     /// Nothing depends on the answer.
     Nothing,
@@ -165,6 +166,7 @@ impl Engine {
         let replies = group.replies;
         match group.purpose {
             Purpose::Move => self.move_answered(&replies),
+            Purpose::Opened => self.opened(replies),
             Purpose::Marks => self.marks_answered(&replies),
             Purpose::Nothing => {}
             Purpose::Ping => {
@@ -188,23 +190,26 @@ impl Engine {
         }
     }
 
-    /// For changes that every replica must make alike: who refused while others did it has to leave. Says how it
-    /// ended: `Err` with the refusal when nobody did it.
-    pub(super) fn same_everywhere(
-        &mut self,
-        replies: &Replies,
-    ) -> Result<(), Option<crate::wire::message::Failure>> {
-        let done = replies.iter().any(|(_, reply)| matches!(reply, Some(Reply::Done)));
+    /// For changes that every replica must make alike: those in sync decide what happened, and whoever did otherwise
+    /// has to leave. `Err` with the refusal when none of them did it.
+    pub(super) fn same_everywhere(&mut self, replies: &Replies) -> Result<(), Option<Failure>> {
+        let members = self.in_sync();
+        let done = |reply: &Option<Reply>| matches!(reply, Some(Reply::Done));
+        let happened = replies.iter().any(|(slot, reply)| members.contains(*slot) && done(reply));
         let mut refusal = None;
         for (slot, reply) in replies {
-            if let Some(Reply::Failed(failure)) = reply {
-                if done || failure.kind == FailureKind::Io {
-                    self.fail(*slot, &format!("could not do what the others did: {failure}"));
+            match reply {
+                Some(Reply::Failed(failure)) => {
+                    if happened || failure.kind == FailureKind::Io {
+                        self.fail(*slot, &format!("could not do what the others did: {failure}"));
+                    }
+                    refusal = Some(failure.clone());
                 }
-                refusal = Some(failure.clone());
+                Some(Reply::Done) if !happened => self.fail(*slot, "did what the replicas in sync did not"),
+                _ => {}
             }
         }
-        if done { Ok(()) } else { Err(refusal) }
+        if happened { Ok(()) } else { Err(refusal) }
     }
 }
 

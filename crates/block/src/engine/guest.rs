@@ -575,19 +575,22 @@ impl Engine {
         }
     }
 
-    /// Guests waited long enough for replicas. What some replica may have stays, to become the same everywhere.
+    /// Guests waited long enough for replicas. What some replica may have stays, to become the same everywhere; what
+    /// nobody was sent is forgotten, so that it cannot come after newer writes.
     pub(super) fn expire_stall(&mut self) {
         self.stall_expired = true;
         for key in self.table.keys() {
             let Some(part) = self.table.part(key) else { continue };
             let Some(job) = part.job.take() else { continue };
-            let unsent = !part.begun;
-            if matches!(part.work, Work::Flush) || (unsent && matches!(part.stage, Stage::Backlog)) {
-                self.backlog.retain(|waiting| *waiting != key);
-                if self.table.part(key).is_some_and(|part| part.work.changes()) {
+            if !part.begun || matches!(part.work, Work::Flush) {
+                let counted = matches!(part.stage, Stage::Intent | Stage::Out(_) | Stage::Held);
+                if part.work.changes() && !counted {
                     // `finish_part` takes back what passing the gate counted.
                     self.changing += 1;
                 }
+                self.backlog.retain(|waiting| *waiting != key);
+                self.awaiting_marks.retain(|waiting| *waiting != key);
+                self.held.retain(|waiting| *waiting != key);
                 self.finish_part(key, Some(GuestError::Io));
             }
             self.part_of_job_done(job, Some(GuestError::Io));

@@ -3,7 +3,7 @@
 
 use roaring::RoaringTreemap;
 
-use crate::engine::choose::{Choice, Known, Refusal, choose, lineage};
+use crate::engine::choose::{Choice, Known, Refusal, choose, lineage, shape};
 use crate::engine::core::{Engine, Phase};
 use crate::engine::event::{Effect, Link, StopReason};
 use crate::engine::groups::{Purpose, Replies};
@@ -36,13 +36,13 @@ impl Engine {
         if twin {
             return self.refuse(link.slot, "is the same replica as another address");
         }
-        let ours = self.record.members.iter().any(|member| member.replica == info.replica)
-            || self.record.away.iter().any(|away| away.replica == info.replica);
+        let member = self.record.members.iter().any(|member| member.replica == info.replica);
         if self.phase != Phase::Gathering && info.membership.generation > self.highest {
-            if ours {
+            if member {
                 return self.stop(StopReason::Fenced);
             }
-            return self.refuse(link.slot, "belongs to another engine's volume; use an empty directory");
+            // A dead engine's last words to a replica that was not in sync.
+            self.highest = info.membership.generation;
         }
         let now = self.now;
         let place = self.place(link.slot);
@@ -145,7 +145,6 @@ impl Engine {
         self.highest = Generation(generation.0 - 1);
         self.record = record;
         self.phase = Phase::Opening;
-        self.plan_reconcile(members, reference);
         for slot in members.iter() {
             self.admit(slot);
         }
@@ -265,22 +264,77 @@ impl Engine {
         }
     }
 
-    /// Every member has the record on disk.
+    /// Every member has the record on disk. Those that were just opened are asked once more what they hold: until
+    /// then, an older engine or connection could still have changed it.
     fn recorded(&mut self) {
-        match self.phase {
-            Phase::Opening => {
-                self.phase = Phase::Reconciling;
-                self.begin_reconcile();
-            }
-            Phase::Serving | Phase::Reconciling => {
-                if std::mem::take(&mut self.reopening) {
-                    self.intents.request_lost();
-                    self.marks_out = false;
-                    self.send_again();
+        if self.phase == Phase::Opening || self.reopening {
+            self.ask(self.in_sync(), &Request::Control(Control::Info), Purpose::Opened);
+        } else {
+            self.send_unanswered();
+        }
+    }
+
+    pub(super) fn opened(&mut self, replies: Replies) {
+        if self.phase != Phase::Opening && !self.reopening {
+            return;
+        }
+        let mut lost = false;
+        for (slot, reply) in replies {
+            match reply {
+                Some(Reply::Info(info)) => self.place(slot).info = Some(info),
+                Some(_) => {
+                    lost = true;
+                    self.fail(slot, "could not say what it holds");
                 }
-                self.send_unanswered();
+                None => lost = true,
             }
-            Phase::Gathering | Phase::Stopped => {}
+        }
+        let members = self.in_sync();
+        let Some(reference) = self.reference(members).filter(|_| !lost) else { return };
+        let Some(info) = self.places[reference.index()].info.clone() else { return };
+        let different = |slot: &Slot| {
+            let other = self.places[slot.index()].info.as_deref();
+            other.is_none_or(|other| shape(other) != shape(&info) || other.size != info.size)
+        };
+        let others: Vec<Slot> = members.iter().filter(different).collect();
+        for slot in &others {
+            self.fail(*slot, "its layers are not those of the others");
+        }
+        if others.is_empty() {
+            self.begin_with(members, reference, &info);
+        }
+    }
+
+    /// Who tells what the volume is: the longest story, and among equals one that has lost nothing.
+    fn reference(&self, members: SlotSet) -> Option<Slot> {
+        members.iter().max_by_key(|slot| {
+            let info = self.places[slot.index()].info.as_deref();
+            let kept = info.is_some_and(|info| {
+                self.record
+                    .members
+                    .iter()
+                    .any(|member| member.replica == info.replica && member.boot == info.boot)
+            });
+            (info.map_or(0, |info| lineage(info).len()), kept, u8::MAX - slot.0)
+        })
+    }
+
+    fn begin_with(&mut self, members: SlotSet, reference: Slot, info: &ReplicaInfo) {
+        self.head = Some(info.head);
+        if self.size != info.size {
+            self.size = info.size;
+            self.out.push(Effect::Resized { size: info.size });
+        }
+        if self.reopening {
+            self.reopening = false;
+            self.intents.request_lost();
+            self.marks_out = false;
+            self.send_again();
+            self.send_unanswered();
+        } else {
+            self.plan_reconcile(members, reference);
+            self.phase = Phase::Reconciling;
+            self.begin_reconcile();
         }
     }
 
@@ -366,6 +420,20 @@ impl Engine {
         blocks
     }
 
+    /// What was not flushed may be gone from the one that tells the story now; whoever else has it has too much.
+    fn writes_were_lost(&mut self) {
+        self.lost_writes |= !self.unflushed.is_empty();
+        for slot in self.standing(Standing::Rebuilding).iter() {
+            self.fail(slot, "was filled from a replica that has lost writes since");
+        }
+        let lost = self.uncertain();
+        for place in &mut self.places {
+            if let Missed::Blocks(blocks, _) = &mut place.missed {
+                *blocks |= &lost;
+            }
+        }
+    }
+
     /// Nobody is left, and somebody of the last members is back: whoever kept its memory goes on at once.
     pub(super) fn readmit(&mut self) -> bool {
         let candidates: Vec<Slot> = self
@@ -389,26 +457,13 @@ impl Engine {
             && !others_may_come
         {
             // Restarted machines may each have lost other writes, so only one of them may tell the story.
-            self.lost_writes |= !self.unflushed.is_empty();
-            vec![*first]
+            let first = *first;
+            self.writes_were_lost();
+            vec![first]
         } else {
             return false;
         };
-        let length =
-            |slot: &Slot| self.places[slot.index()].info.as_ref().map_or(0, |info| lineage(info).len());
-        let Some(reference) = chosen.iter().copied().max_by_key(length) else { return false };
-        let Some(info) = self.places[reference.index()].info.clone() else { return false };
-        self.head = Some(info.head);
-        self.size = self.size.max(info.size);
-        let members: SlotSet = chosen
-            .into_iter()
-            .filter(|slot| {
-                self.places[slot.index()]
-                    .info
-                    .as_ref()
-                    .is_some_and(|other| other.head == info.head && other.size == info.size)
-            })
-            .collect();
+        let members: SlotSet = chosen.into_iter().collect();
         for slot in members.iter() {
             self.admit(slot);
         }

@@ -87,11 +87,15 @@ impl Engine {
     pub(super) fn advance_reconcile(&mut self) -> bool {
         let members = self.in_sync();
         let Some(work) = &mut self.reconcile else { return false };
-        if self.phase != Phase::Reconciling || work.out >= AT_ONCE || work.finishing || members.is_empty() {
+        if self.phase != Phase::Reconciling || members.is_empty() {
             return false;
         }
         if !members.contains(work.reference) {
-            return self.restart();
+            // What is still under way for the old reference must not arrive after the new comparison.
+            return work.out == 0 && self.restart();
+        }
+        if work.out >= AT_ONCE || work.finishing {
+            return false;
         }
         if let Some((range, targets)) = work.chunks.pop_front() {
             let reference = work.reference;

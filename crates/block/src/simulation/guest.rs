@@ -47,11 +47,6 @@ impl Guest {
         Self { blocks: vec![empty; blocks as usize], ..Self::default() }
     }
 
-    pub fn grow(&mut self, blocks: u64) {
-        let empty = Block { allowed: [0].into(), since_flush: [0].into(), ..Block::default() };
-        self.blocks.resize(blocks as usize, empty);
-    }
-
     pub fn len(&self) -> u64 {
         self.blocks.len() as u64
     }
@@ -199,21 +194,6 @@ impl Guest {
         for block in &mut self.blocks {
             let fallback = block.since_flush.clone();
             block.allowed.extend(fallback);
-            block.version += 1;
-        }
-    }
-
-    /// What each block may be now; for snapshots.
-    pub fn contents(&self) -> Vec<BTreeSet<Stamp>> {
-        self.blocks.iter().map(|block| block.allowed.clone()).collect()
-    }
-
-    /// The volume was put back to such contents.
-    pub fn reverted(&mut self, contents: &[BTreeSet<Stamp>]) {
-        for (at, block) in self.blocks.iter_mut().enumerate() {
-            let content = contents.get(at).cloned().unwrap_or_else(|| [0].into());
-            block.since_flush.extend(content.iter().copied());
-            block.allowed = content;
             block.version += 1;
         }
     }

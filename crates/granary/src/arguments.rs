@@ -24,6 +24,10 @@ pub enum Command {
     Token(TokenArgs),
     /// Serve one copy of a volume from a directory, or look after such a directory
     Replica(crate::replica::ReplicaArgs),
+    /// Keep the replicas of one volume identical and serve it
+    Engine(Box<crate::engine::EngineArgs>),
+    /// Look at and change a running engine
+    EngineCtl(crate::engine_ctl::EngineCtlArgs),
     /// Print the CustomResourceDefinitions of all kinds, for a Kubernetes cluster
     Crds,
     /// Print a completion script for a shell

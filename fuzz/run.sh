@@ -26,7 +26,7 @@ fi
 cargo +nightly fuzz build --fuzz-dir . --sanitizer none
 corpora=$(mktemp -d)
 trap 'rm -rf "$corpora"' EXIT
-for target in bodies patches selectors schemas; do
+for target in bodies nbd patches selectors schemas wire_frames replica_requests; do
     echo "fuzz: $target for $duration s"
     cp -r "corpus/$target" "$corpora/$target"
     # A seed makes a run repeatable; 0 draws one.

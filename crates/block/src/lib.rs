@@ -7,5 +7,9 @@ pub mod engine;
 pub mod geometry;
 pub mod ids;
 pub mod replica;
+pub mod size;
 pub mod store;
 pub mod wire;
+
+#[cfg(test)]
+mod simulation;

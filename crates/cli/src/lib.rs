@@ -40,3 +40,4 @@ pub use error::CliError;
 pub use exit::{EXIT_CODES_HELP, Exit};
 pub use output::Output;
 pub use session::Session;
+pub use text::{Columns, cell};

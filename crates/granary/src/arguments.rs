@@ -22,6 +22,12 @@ pub enum Command {
     Up(UpArgs),
     /// Make, list and revoke tokens for users of the API
     Token(TokenArgs),
+    /// Serve one copy of a volume from a directory, or look after such a directory
+    Replica(crate::replica::ReplicaArgs),
+    /// Keep the replicas of one volume identical and serve it
+    Engine(Box<crate::engine::EngineArgs>),
+    /// Look at and change a running engine
+    EngineCtl(crate::engine_ctl::EngineCtlArgs),
     /// Print the CustomResourceDefinitions of all kinds, for a Kubernetes cluster
     Crds,
     /// Print a completion script for a shell

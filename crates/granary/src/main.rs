@@ -3,10 +3,13 @@
 mod arguments;
 mod config;
 mod crds;
+mod engine;
+mod engine_ctl;
 mod kubeconfig;
 mod landing;
 mod lock;
 mod logs;
+mod replica;
 mod token;
 mod up;
 
@@ -32,6 +35,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Crds => crds::print(),
+        Command::Engine(engine) => engine::run(&engine),
+        Command::EngineCtl(ctl) => engine_ctl::run(&ctl),
+        Command::Replica(replica) => finish(replica::run(replica)),
         Command::Up(up) => finish(runtime().and_then(|rt| rt.block_on(up::run(&up, &arguments.connection)))),
         Command::Token(token) => {
             finish(runtime().and_then(|rt| rt.block_on(token::run(&token, &arguments.connection))))

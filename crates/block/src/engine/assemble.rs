@@ -145,7 +145,7 @@ mod tests {
     fn a_large_zero_is_one_part_and_its_edges() {
         let mut parts = Vec::new();
         zero_parts(100, 1 << 40, false, false, |range, work| {
-            parts.push((range, matches!(work, Work::Zero { .. })))
+            parts.push((range, matches!(work, Work::Zero { .. })));
         });
         assert_eq!(parts.len(), 3);
         assert_eq!(parts[1], (Range::new(BLOCK, (1 << 40) - BLOCK), true));

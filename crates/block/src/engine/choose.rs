@@ -34,8 +34,6 @@ pub enum Refusal {
     MayBeNewer(String, Generation),
     #[error("only replicas with an unfinished rebuild answer; start the ones that were in sync")]
     OnlyRebuilding,
-    #[error("{have} replicas are in sync and {want} are needed before writes may be acknowledged")]
-    TooFew { have: usize, want: usize },
 }
 
 /// What is known when deciding.
@@ -48,7 +46,6 @@ pub struct Known<'a> {
     pub assume_lost: &'a [String],
     /// How many of the silent ones that names.
     pub silent_lost: usize,
-    pub min_in_sync: u32,
 }
 
 pub fn choose(known: &Known<'_>) -> Choice {
@@ -78,22 +75,26 @@ pub fn choose(known: &Known<'_>) -> Choice {
                 .any(|lost| *lost == member.address || *lost == member.replica.to_string())
         })
         .collect();
+    let kept_memory = |info: &ReplicaInfo| {
+        record.members.iter().any(|member| member.replica == info.replica && member.boot == info.boot)
+    };
+    // Machines that restarted may have lost writes that were acknowledged and not flushed; one that is missing may have
+    // kept them.
+    let forgetful = !in_sync.iter().any(|(_, info)| info.clean || kept_memory(info));
     // Those that are missing can have gone on without the others only if they were enough to acknowledge writes.
-    if missing.len() >= record.min_in_sync.max(1) as usize {
+    if missing.len() >= record.min_in_sync.max(1) as usize || (forgetful && !missing.is_empty()) {
         let who = missing.iter().map(|member| member.address.as_str()).collect::<Vec<_>>().join(", ");
         return Choice::Wait(Refusal::MayBeNewer(who, record.generation));
     }
     let Some(&(reference, _)) =
-        in_sync.iter().max_by_key(|(slot, info)| (lineage(info).len(), u8::MAX - slot.0))
+        in_sync.iter().max_by_key(|(slot, info)| (lineage(info).len(), kept_memory(info), u8::MAX - slot.0))
     else {
         return Choice::Wait(Refusal::OnlyRebuilding);
     };
     let wanted = in_sync.iter().find(|(slot, _)| *slot == reference).map(|(_, info)| shape(info));
     let members: SlotSet =
         in_sync.iter().filter(|(_, info)| Some(shape(info)) == wanted).map(|(slot, _)| *slot).collect();
-    if members.len() < known.min_in_sync as usize {
-        return Choice::Wait(Refusal::TooFew { have: members.len(), want: known.min_in_sync as usize });
-    }
+
     Choice::Go { members, reference, generation: highest.next(), record: record.clone() }
 }
 
@@ -126,7 +127,7 @@ pub fn lineage(info: &ReplicaInfo) -> Vec<LayerId> {
 }
 
 /// What two replicas must have in common to be the same volume at the same moment.
-fn shape(info: &ReplicaInfo) -> (LayerId, BTreeSet<LayerId>) {
+pub fn shape(info: &ReplicaInfo) -> (LayerId, BTreeSet<LayerId>) {
     (info.head, info.layers.iter().filter(|layer| !layer.removed).map(|layer| layer.id).collect())
 }
 
@@ -167,7 +168,7 @@ mod tests {
                 generation: Generation(generation),
                 members: members
                     .iter()
-                    .map(|m| Member { replica: id(*m), address: format!("r{m}") })
+                    .map(|m| Member { replica: id(*m), address: format!("r{m}"), boot: String::new() })
                     .collect(),
                 min_in_sync: 1,
                 away: vec![],
@@ -184,17 +185,16 @@ mod tests {
     }
 
     fn decide(infos: &[ReplicaInfo], silent: usize) -> Choice {
-        decide_with(infos, silent, &[], 1)
+        decide_with(infos, silent, &[])
     }
 
-    fn decide_with(infos: &[ReplicaInfo], silent: usize, lost: &[u8], min_in_sync: u32) -> Choice {
+    fn decide_with(infos: &[ReplicaInfo], silent: usize, lost: &[u8]) -> Choice {
         let assume_lost: Vec<String> = lost.iter().map(|n| format!("r{n}")).collect();
         choose(&Known {
             infos: infos.iter().enumerate().map(|(at, info)| (Slot(at as u8), info)).collect(),
             silent,
             assume_lost: &assume_lost,
             silent_lost: lost.len(),
-            min_in_sync,
         })
     }
 
@@ -212,7 +212,7 @@ mod tests {
         let new = [says(1, 0, &[], 1), says(2, 0, &[], 1)];
         assert_eq!(members(&decide(&new, 0)), [0, 1]);
         assert_eq!(decide(&new, 1), Choice::Wait(Refusal::FreshButIncomplete(1)));
-        assert_eq!(members(&decide_with(&new, 1, &[3], 1)), [0, 1]);
+        assert_eq!(members(&decide_with(&new, 1, &[3])), [0, 1]);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
     fn whoever_may_have_gone_on_alone_must_be_asked() {
         let stale = [says(1, 7, &[1, 2, 3], 1), says(3, 7, &[1, 2, 3], 1)];
         assert_eq!(decide(&stale, 1), Choice::Wait(Refusal::MayBeNewer("r2".into(), Generation(7))));
-        assert_eq!(members(&decide_with(&stale, 1, &[2], 1)), [0, 1], "unless it is said to be lost");
+        assert_eq!(members(&decide_with(&stale, 1, &[2])), [0, 1], "unless it is said to be lost");
     }
 
     #[test]
@@ -234,9 +234,9 @@ mod tests {
         for info in &mut two {
             info.membership.min_in_sync = 2;
         }
-        assert_eq!(members(&decide_with(&two, 1, &[], 2)), [0, 1]);
+        assert_eq!(members(&decide_with(&two, 1, &[])), [0, 1]);
         assert_eq!(
-            decide_with(&two[..1], 2, &[], 2),
+            decide_with(&two[..1], 2, &[]),
             Choice::Wait(Refusal::MayBeNewer("r2, r3".into(), Generation(7)))
         );
     }

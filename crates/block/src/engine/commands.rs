@@ -194,7 +194,10 @@ impl Engine {
             }
         }
         let copying = self.resync.as_ref().is_some_and(|resync| resync.on_head > 0);
-        let ready = self.phase == Phase::Serving && self.moving.is_none() && self.changing == 0 && !copying;
+        // What is held is the same on every member already; it waits only for leave to be acknowledged.
+        let held = self.held_changes();
+        let ready =
+            self.phase == Phase::Serving && self.moving.is_none() && self.changing == held && !copying;
         let Some(barrier) = &mut self.barrier else { return false };
         let ready = ready && (!matches!(barrier.op, BarrierOp::Close) || self.metrics.in_flight == 0);
         if barrier.running || !ready {
@@ -232,8 +235,8 @@ impl Engine {
         self.barrier.take()
     }
 
-    pub(super) fn barrier_answered(&mut self, replies: Replies) {
-        let outcome = self.same_everywhere(&replies);
+    pub(super) fn barrier_answered(&mut self, replies: &Replies) {
+        let outcome = self.same_everywhere(replies);
         let Some(barrier) = self.end_barrier() else { return };
         match outcome {
             Ok(()) => {

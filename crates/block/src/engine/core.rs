@@ -35,6 +35,8 @@ pub struct Config {
     pub start_timeout: u64,
     /// A replica that says nothing for so long while it is asked something has failed.
     pub replica_timeout: u64,
+    /// A request that is not answered for so long, although the replica is alive, will never be.
+    pub request_timeout: u64,
     /// How long guests wait when there are too few replicas, before they get errors.
     pub stall_timeout: u64,
     pub rebuild_parallel: usize,
@@ -55,6 +57,7 @@ impl Config {
             start_grace: 3_000_000,
             start_timeout: 30_000_000,
             replica_timeout: 8_000_000,
+            request_timeout: 60_000_000,
             stall_timeout: 30_000_000,
             rebuild_parallel: 8,
             rebuild_rate: 0,
@@ -104,6 +107,8 @@ pub struct Engine {
     /// The newest generation anybody was ever asked to record.
     pub(super) highest: Generation,
     pub(super) moving: Option<Move>,
+    /// The last members are back and not yet told so: nothing else may be sent to them before.
+    pub(super) reopening: bool,
     pub(super) table: Table,
     pub(super) locks: Locks,
     pub(super) ready: Vec<usize>,
@@ -135,12 +140,14 @@ pub struct Engine {
     pub(super) stalled_since: Option<u64>,
     pub(super) stall_expired: bool,
     pub(super) marks_checked_at: u64,
+    pub(super) requests_checked_at: u64,
     pub(super) closing: Option<u64>,
     pub(super) metrics: Metrics,
     pub(super) refusal: String,
     pub(super) preferred: Option<Slot>,
     /// A new volume tells that it is ready when all its replicas are.
     pub(super) fresh: bool,
+    pub(super) announced: bool,
     pub(super) commands: std::collections::BTreeSet<u64>,
 }
 
@@ -166,6 +173,7 @@ impl Engine {
             record: Membership::default(),
             highest: Generation(0),
             moving: None,
+            reopening: false,
             table: Table::default(),
             locks: Locks::default(),
             ready: Vec::new(),
@@ -194,11 +202,13 @@ impl Engine {
             stalled_since: None,
             stall_expired: false,
             marks_checked_at: now,
+            requests_checked_at: now,
             closing: None,
             metrics: Metrics::default(),
             refusal: String::new(),
             preferred: None,
             fresh: false,
+            announced: false,
             commands: std::collections::BTreeSet::new(),
         }
     }
@@ -220,7 +230,7 @@ impl Engine {
             self.take(event);
             self.pump();
         } else {
-            self.refuse_after_stop(event);
+            self.refuse_after_stop(&event);
         }
         std::mem::swap(&mut self.out, out);
     }
@@ -282,20 +292,21 @@ impl Engine {
         if self.reconcile.is_some() && self.advance_reconcile() {
             return true;
         }
-        self.advance_resync() || self.fresh_and_complete()
+        self.advance_resync() || self.announce()
     }
 
-    fn fresh_and_complete(&mut self) -> bool {
-        let complete = self.fresh
-            && self.phase == Phase::Serving
-            && self.moving.is_none()
-            && self.writers() == self.in_sync()
-            && self.standing(Standing::Waiting).is_empty();
-        if complete {
-            self.fresh = false;
-            self.out.push(Effect::Ready);
+    /// Says once that the volume serves; a new one when all its replicas do.
+    fn announce(&mut self) -> bool {
+        if self.announced || self.phase != Phase::Serving || !self.may_acknowledge() {
+            return false;
         }
-        complete
+        let waiting = self.standing(Standing::Waiting).union(self.standing(Standing::Rebuilding));
+        if self.fresh && !waiting.is_empty() {
+            return false;
+        }
+        self.announced = true;
+        self.out.push(Effect::Ready);
+        true
     }
 
     fn reply(&mut self, slot: Slot, wire: u64, reply: crate::wire::message::Reply) {
@@ -364,6 +375,43 @@ impl Engine {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         LayerId(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
+    /// What it waits for, for whoever looks into a story that went wrong.
+    #[cfg(test)]
+    pub fn summary(&self) -> String {
+        let parts: Vec<_> = self
+            .table
+            .iter()
+            .filter_map(|(key, entry)| match entry {
+                Entry::Part(part) => {
+                    Some(format!("{key}: {:?} {:?} {:?}", part.stage, part.range, part.waiting))
+                }
+                Entry::Group(group) => Some(format!("{key}: {:?} {:?}", group.purpose, group.waiting)),
+                Entry::Job(_) | Entry::Copying(_) => None,
+            })
+            .collect();
+        let standings: Vec<_> = self.places.iter().map(|place| (place.standing, &place.reason)).collect();
+        format!(
+            "{:?} moving {:?} reopening {} barrier {:?} changing {} held {:?} marks {:?} out {} backlog {:?} \
+             standings {standings:?} resync {:?}\n{}",
+            self.phase,
+            self.moving,
+            self.reopening,
+            self.barrier,
+            self.changing,
+            self.held,
+            self.awaiting_marks,
+            self.marks_out,
+            self.backlog,
+            self.resync,
+            parts.join("\n")
+        )
+    }
+
+    /// Which of the configured replicas have every acknowledged write.
+    pub fn in_sync_slots(&self) -> Vec<usize> {
+        self.in_sync().iter().map(Slot::index).collect()
     }
 
     pub fn size(&self) -> u64 {

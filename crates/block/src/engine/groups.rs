@@ -1,14 +1,14 @@
 //! Questions to one or several replicas, and the barriers during which writes stand still. A group ends when everybody
 //! asked has answered or is gone; what then follows depends on its purpose.
 
-use crate::engine::core::{Engine, Todo};
+use crate::engine::core::{Engine, Phase, Todo};
 use crate::engine::event::{Effect, StopReason};
 use crate::engine::reconcile::ReconcileStep;
 use crate::engine::resync::ResyncStep;
 use crate::engine::slots::{Slot, SlotSet};
 use crate::engine::table::{Entry, Table};
-use crate::ids::{Generation, LayerId};
-use crate::wire::message::{FailureKind, Reply, Request, SnapshotSpec};
+use crate::ids::LayerId;
+use crate::wire::message::{Failure, FailureKind, Reply, Request, SnapshotSpec};
 
 #[derive(Debug)]
 pub struct Group {
@@ -17,13 +17,15 @@ pub struct Group {
     pub replies: Vec<(Slot, Option<Reply>)>,
     pub purpose: Purpose,
     pub wire: u64,
+    pub sent: u64,
 }
 
 pub type Replies = Vec<(Slot, Option<Reply>)>;
 
 #[derive(Debug)]
 pub enum Purpose {
-    Move(Generation),
+    Move,
+    Opened,
     Marks,
     /// Nothing depends on the answer.
     Nothing,
@@ -97,7 +99,13 @@ impl Engine {
     /// Sends some of them one request and others another; all answers belong together.
     pub(super) fn ask_each(&mut self, requests: &[(SlotSet, &Request)], purpose: Purpose) {
         let waiting = requests.iter().fold(SlotSet::EMPTY, |all, (slots, _)| all.union(*slots));
-        let key = self.table.insert(Entry::Group(Group { waiting, replies: Vec::new(), purpose, wire: 0 }));
+        let key = self.table.insert(Entry::Group(Group {
+            waiting,
+            replies: Vec::new(),
+            purpose,
+            wire: 0,
+            sent: self.now,
+        }));
         let wire = self.table.wire_id(key);
         if let Some(group) = self.table.group(key) {
             group.wire = wire;
@@ -118,8 +126,7 @@ impl Engine {
         if let Reply::Failed(failure) = &reply
             && failure.kind == FailureKind::Fenced
         {
-            self.stop(StopReason::Fenced);
-            return;
+            return self.fenced();
         }
         let Some(group) = self.table.group(key) else { return };
         if group.waiting.remove(slot) {
@@ -127,6 +134,16 @@ impl Engine {
             if group.waiting.is_empty() {
                 self.todo.push_back(Todo::Group(key));
             }
+        }
+    }
+
+    /// A newer engine has the replica. While still opening, the record may only have changed after it was asked for
+    /// (a dead engine's last words): everybody is asked again, and the rules of a start decide anew.
+    pub(super) fn fenced(&mut self) {
+        if self.phase == Phase::Opening {
+            self.gather_again();
+        } else {
+            self.stop(StopReason::Fenced);
         }
     }
 
@@ -148,7 +165,8 @@ impl Engine {
         let Some(Entry::Group(group)) = take_group(&mut self.table, key) else { return };
         let replies = group.replies;
         match group.purpose {
-            Purpose::Move(generation) => self.move_answered(generation, replies),
+            Purpose::Move => self.move_answered(&replies),
+            Purpose::Opened => self.opened(replies),
             Purpose::Marks => self.marks_answered(&replies),
             Purpose::Nothing => {}
             Purpose::Ping => {
@@ -156,7 +174,7 @@ impl Engine {
                     self.place(slot).pinged = false;
                 }
             }
-            Purpose::Barrier => self.barrier_answered(replies),
+            Purpose::Barrier => self.barrier_answered(&replies),
             Purpose::CloseFlush => self.close_flushed(&replies),
             Purpose::CloseRecord => self.close_recorded(),
             Purpose::RemoveSnapshot { command } => self.changed_everywhere(command, &replies),
@@ -165,30 +183,33 @@ impl Engine {
             Purpose::Status { command } => self.status_answered(command, replies),
             Purpose::Verify { command } => self.verify_answered(command, replies),
             Purpose::Allocation { guest, offset, len } => {
-                self.allocation_answered(guest, offset, len, replies)
+                self.allocation_answered(guest, offset, len, replies);
             }
-            Purpose::Reconcile(step) => self.reconcile_answered(step, replies),
-            Purpose::Resync(run, step) => self.resync_answered(run, step, replies),
+            Purpose::Reconcile(step) => self.reconcile_answered(&step, replies),
+            Purpose::Resync(run, step) => self.resync_answered(run, step, &replies),
         }
     }
 
-    /// For changes that every replica must make alike: who refused while others did it has to leave. Says how it
-    /// ended: `Err` with the refusal when nobody did it.
-    pub(super) fn same_everywhere(
-        &mut self,
-        replies: &Replies,
-    ) -> Result<(), Option<crate::wire::message::Failure>> {
-        let done = replies.iter().any(|(_, reply)| matches!(reply, Some(Reply::Done)));
+    /// For changes that every replica must make alike: those in sync decide what happened, and whoever did otherwise
+    /// has to leave. `Err` with the refusal when none of them did it.
+    pub(super) fn same_everywhere(&mut self, replies: &Replies) -> Result<(), Option<Failure>> {
+        let members = self.in_sync();
+        let done = |reply: &Option<Reply>| matches!(reply, Some(Reply::Done));
+        let happened = replies.iter().any(|(slot, reply)| members.contains(*slot) && done(reply));
         let mut refusal = None;
         for (slot, reply) in replies {
-            if let Some(Reply::Failed(failure)) = reply {
-                if done || failure.kind == FailureKind::Io {
-                    self.fail(*slot, &format!("could not do what the others did: {failure}"));
+            match reply {
+                Some(Reply::Failed(failure)) => {
+                    if happened || failure.kind == FailureKind::Io {
+                        self.fail(*slot, &format!("could not do what the others did: {failure}"));
+                    }
+                    refusal = Some(failure.clone());
                 }
-                refusal = Some(failure.clone());
+                Some(Reply::Done) if !happened => self.fail(*slot, "did what the replicas in sync did not"),
+                _ => {}
             }
         }
-        if done { Ok(()) } else { Err(refusal) }
+        if happened { Ok(()) } else { Err(refusal) }
     }
 }
 

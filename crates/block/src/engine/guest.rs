@@ -105,33 +105,63 @@ impl Engine {
     }
 
     fn begin_part(&mut self, job: Option<usize>, range: Range, work: Work) {
-        let mode = match work {
-            Work::Read => Some(Mode::Shared),
-            Work::Write { .. } | Work::Merge { .. } | Work::Zero { .. } => Some(Mode::Exclusive),
-            Work::Flush => None,
-        };
+        let passes = self.may_pass(&work);
         let part = Part {
             job,
             range,
             work,
-            stage: Stage::Range,
+            stage: Stage::Backlog,
             waiting: SlotSet::EMPTY,
             refused: SlotSet::EMPTY,
             applied: SlotSet::EMPTY,
             marked: false,
             begun: false,
             wire: 0,
+            sent: 0,
         };
         let key = self.table.insert(Entry::Part(part));
+        if passes {
+            self.claim(key);
+        } else {
+            self.backlog.push_back(key);
+        }
+    }
+
+    /// Takes the part's range, now or when its turn comes.
+    fn claim(&mut self, key: usize) {
+        let Some(part) = self.table.part(key) else { return };
+        part.stage = Stage::Range;
+        let mode = match part.work {
+            Work::Read => Some(Mode::Shared),
+            Work::Write { .. } | Work::Merge { .. } | Work::Zero { .. } => Some(Mode::Exclusive),
+            Work::Flush => None,
+        };
+        let range = part.range;
         if mode.is_none_or(|mode| self.locks.acquire(key, range, mode)) {
             self.ranged(key);
         }
     }
 
+    /// Puts a part aside that nobody has been sent; it holds no range meanwhile, so that copies can go on.
+    fn set_aside(&mut self, key: usize) {
+        if let Some(part) = self.table.part(key) {
+            part.stage = Stage::Backlog;
+        }
+        self.backlog.push_back(key);
+        self.release_range(key);
+    }
+
+    fn release_range(&mut self, key: usize) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.locks.release(key, &mut ready);
+        self.todo.extend(ready.drain(..).map(Todo::Ranged));
+        self.ready = ready;
+    }
+
     /// Whether there are enough replicas to do anything.
     pub(super) fn enough(&self) -> bool {
         let members = self.in_sync().len();
-        members > 0 && members >= self.config.min_in_sync as usize
+        members > 0 && members >= self.config.min_in_sync as usize && !self.reopening
     }
 
     fn may_pass(&self, work: &Work) -> bool {
@@ -159,10 +189,7 @@ impl Engine {
             }
             self.go(key);
         } else {
-            if let Some(part) = self.table.part(key) {
-                part.stage = Stage::Backlog;
-            }
-            self.backlog.push_back(key);
+            self.set_aside(key);
         }
     }
 
@@ -173,7 +200,13 @@ impl Engine {
         let waiting = std::mem::take(&mut self.backlog);
         let before = waiting.len();
         for key in waiting {
-            self.ranged(key);
+            let passes =
+                self.table.part(key).map(|part| part.work.clone()).is_some_and(|work| self.may_pass(&work));
+            if passes {
+                self.claim(key);
+            } else {
+                self.backlog.push_back(key);
+            }
         }
         self.backlog.len() < before
     }
@@ -250,21 +283,18 @@ impl Engine {
             .filter(|slot| candidates.contains(*slot) && busy(slot) < KEEPS_UP)
             .or_else(|| candidates.iter().min_by_key(busy));
         let Some(slot) = chosen else {
-            if let Some(part) = self.table.part(key) {
-                let changes = part.work.changes();
-                part.stage = Stage::Backlog;
-                self.backlog.push_back(key);
-                if changes {
-                    self.changing -= 1;
-                }
+            if self.table.part(key).is_some_and(|part| part.work.changes()) {
+                self.changing -= 1;
             }
-            return;
+            return self.set_aside(key);
         };
         self.preferred = Some(slot);
+        let now = self.now;
         let wire = self.table.wire_id(key);
         let Some(part) = self.table.part(key) else { return };
         part.stage = Stage::Out(Some(slot));
         part.wire = wire;
+        part.sent = now;
         let request = Request::Read { range: part.range };
         let place = self.place(slot);
         place.reads_out += 1;
@@ -278,7 +308,7 @@ impl Engine {
     pub(super) fn send_all(&mut self, key: usize) {
         let wire = self.table.wire_id(key);
         // A replica under rebuild flushes too: when it joins, what was flushed must be on its disk as well.
-        let targets = self.writers();
+        let (targets, now) = (self.writers(), self.now);
         let Some(part) = self.table.part(key) else { return };
         let request = match &part.work {
             Work::Write { data, durable } => {
@@ -293,6 +323,7 @@ impl Engine {
 
         part.stage = Stage::Out(None);
         part.wire = wire;
+        part.sent = now;
         part.waiting = targets;
         part.refused = SlotSet::EMPTY;
         part.applied = SlotSet::EMPTY;
@@ -324,7 +355,7 @@ impl Engine {
         if let Reply::Failed(failure) = &reply
             && failure.kind == FailureKind::Fenced
         {
-            return self.stop(StopReason::Fenced);
+            return self.fenced();
         }
         match part.stage {
             Stage::Out(Some(reader)) if reader == slot => self.read_reply(key, slot, reply),
@@ -407,6 +438,10 @@ impl Engine {
         }
         part.stage = Stage::Held;
         self.held.push(key);
+        let mut ready = std::mem::take(&mut self.ready);
+        self.locks.settle(key, &mut ready);
+        self.todo.extend(ready.drain(..).map(Todo::Ranged));
+        self.ready = ready;
         for slot in refused.iter() {
             self.fail(slot, "its disk is full while others have space");
         }
@@ -415,6 +450,11 @@ impl Engine {
     /// A write may be acknowledged when every member has on disk who the members are.
     pub(super) fn may_acknowledge(&self) -> bool {
         self.moving.is_none() && self.enough()
+    }
+
+    pub(super) fn held_changes(&mut self) -> usize {
+        let Self { held, table, .. } = self;
+        held.iter().filter(|key| table.part(**key).is_some_and(|part| part.work.changes())).count()
     }
 
     pub(super) fn release_held(&mut self) -> bool {
@@ -450,10 +490,7 @@ impl Engine {
                 }
             }
         }
-        let mut ready = std::mem::take(&mut self.ready);
-        self.locks.release(key, &mut ready);
-        self.todo.extend(ready.drain(..).map(Todo::Ranged));
-        self.ready = ready;
+        self.release_range(key);
         if let Some(job) = part.job {
             self.part_of_job_done(job, error);
         }
@@ -529,25 +566,31 @@ impl Engine {
         for key in self.table.keys() {
             let Some(part) = self.table.part(key) else { continue };
             match part.stage {
-                Stage::Out(None) | Stage::Held => self.send_all(key),
+                Stage::Out(None) | Stage::Held => {
+                    self.locks.unsettle(key);
+                    self.send_all(key);
+                }
                 _ => {}
             }
         }
     }
 
-    /// Guests waited long enough for replicas. What some replica may have stays, to become the same everywhere.
+    /// Guests waited long enough for replicas. What some replica may have stays, to become the same everywhere; what
+    /// nobody was sent is forgotten, so that it cannot come after newer writes.
     pub(super) fn expire_stall(&mut self) {
         self.stall_expired = true;
         for key in self.table.keys() {
             let Some(part) = self.table.part(key) else { continue };
             let Some(job) = part.job.take() else { continue };
-            let unsent = !part.begun;
-            if matches!(part.work, Work::Flush) || (unsent && matches!(part.stage, Stage::Backlog)) {
-                self.backlog.retain(|waiting| *waiting != key);
-                if self.table.part(key).is_some_and(|part| part.work.changes()) {
+            if !part.begun || matches!(part.work, Work::Flush) {
+                let counted = matches!(part.stage, Stage::Intent | Stage::Out(_) | Stage::Held);
+                if part.work.changes() && !counted {
                     // `finish_part` takes back what passing the gate counted.
                     self.changing += 1;
                 }
+                self.backlog.retain(|waiting| *waiting != key);
+                self.awaiting_marks.retain(|waiting| *waiting != key);
+                self.held.retain(|waiting| *waiting != key);
                 self.finish_part(key, Some(GuestError::Io));
             }
             self.part_of_job_done(job, Some(GuestError::Io));
@@ -576,12 +619,12 @@ impl Engine {
         self.fail_commands(&reason.to_string());
     }
 
-    pub(super) fn refuse_after_stop(&mut self, event: Event) {
+    pub(super) fn refuse_after_stop(&mut self, event: &Event) {
         match event {
             Event::Guest { id, .. } => {
-                self.out.push(Effect::Answer { id, result: Err(GuestError::ShuttingDown) });
+                self.out.push(Effect::Answer { id: *id, result: Err(GuestError::ShuttingDown) });
             }
-            Event::Command { id, .. } => self.command_failed(id, "the volume is stopped"),
+            Event::Command { id, .. } => self.command_failed(*id, "the volume is stopped"),
             _ => {}
         }
     }

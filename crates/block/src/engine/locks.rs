@@ -10,8 +10,11 @@ pub type Holder = usize;
 pub enum Mode {
     /// Reads: together with other reads.
     Shared,
-    /// Writes and copies: alone.
+    /// Writes: alone.
     Exclusive,
+    /// Copies from one replica to another: alone, but they need not wait for a write that is settled, nor for one that
+    /// has not begun.
+    Copy,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -19,11 +22,20 @@ struct Claim {
     holder: Holder,
     range: Range,
     mode: Mode,
+    /// A write that is the same on every replica and only waits to be acknowledged.
+    settled: bool,
 }
 
 impl Claim {
-    fn conflicts(&self, other: &Self) -> bool {
-        (self.mode == Mode::Exclusive || other.mode == Mode::Exclusive) && self.range.overlaps(other.range)
+    /// Whether this one has to wait for the other, which holds its range or came before.
+    fn waits_for(&self, other: &Self, held: bool) -> bool {
+        let compatible = match (self.mode, other.mode) {
+            (Mode::Shared, Mode::Shared) => true,
+            (Mode::Copy, Mode::Exclusive) => other.settled || !held,
+            (Mode::Copy, Mode::Shared) => !held,
+            _ => false,
+        };
+        !compatible && self.range.overlaps(other.range)
     }
 }
 
@@ -35,10 +47,10 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// True: the range is held. False: the holder waits and [`Locks::release`] will name it.
+    /// True: the range is held. False: the holder waits and a later call will name it.
     pub fn acquire(&mut self, holder: Holder, range: Range, mode: Mode) -> bool {
-        let claim = Claim { holder, range, mode };
-        let free = !self.held.iter().chain(&self.waiting).any(|other| other.conflicts(&claim));
+        let claim = Claim { holder, range, mode, settled: false };
+        let free = self.is_free(&claim, self.waiting.len());
         if free {
             self.held.push(claim);
         } else {
@@ -47,21 +59,50 @@ impl Locks {
         free
     }
 
-    /// Gives up a range that is held; appends to `ready` whoever holds one now because of it.
+    fn is_free(&self, claim: &Claim, before: usize) -> bool {
+        !self.held.iter().any(|other| claim.waits_for(other, true))
+            && !self.waiting[..before].iter().any(|other| claim.waits_for(other, false))
+    }
+
+    /// Gives up a range, or the wait for it; appends to `ready` whoever holds one now because of it.
     pub fn release(&mut self, holder: Holder, ready: &mut Vec<Holder>) {
-        let Some(at) = self.held.iter().position(|claim| claim.holder == holder) else { return };
-        let gone = self.held.swap_remove(at);
+        if let Some(at) = self.held.iter().position(|claim| claim.holder == holder) {
+            self.held.swap_remove(at);
+        } else if let Some(at) = self.waiting.iter().position(|claim| claim.holder == holder) {
+            self.waiting.remove(at);
+        } else {
+            return;
+        }
+        self.grant(ready);
+    }
+
+    /// The write is the same everywhere: copies may pass it.
+    pub fn settle(&mut self, holder: Holder, ready: &mut Vec<Holder>) {
+        if let Some(claim) = self.held.iter_mut().find(|claim| claim.holder == holder) {
+            claim.settled = true;
+            if self.waiting.iter().any(|waiting| waiting.mode == Mode::Copy) {
+                self.grant(ready);
+            }
+        }
+    }
+
+    /// The write is sent again: no longer settled.
+    pub fn unsettle(&mut self, holder: Holder) {
+        if let Some(claim) = self.held.iter_mut().find(|claim| claim.holder == holder) {
+            claim.settled = false;
+        }
+    }
+
+    fn grant(&mut self, ready: &mut Vec<Holder>) {
         let mut at = 0;
         while at < self.waiting.len() {
             let claim = self.waiting[at];
-            let blocked = !claim.conflicts(&gone)
-                || self.held.iter().chain(&self.waiting[..at]).any(|other| other.conflicts(&claim));
-            if blocked {
-                at += 1;
-            } else {
+            if self.is_free(&claim, at) {
                 self.waiting.remove(at);
                 self.held.push(claim);
                 ready.push(claim.holder);
+            } else {
+                at += 1;
             }
         }
     }
@@ -113,6 +154,33 @@ mod tests {
         assert_eq!(ready, [3]);
     }
 
+    #[test]
+    fn a_copy_passes_what_is_settled_or_has_not_begun() {
+        let mut locks = Locks::default();
+        let mut ready = Vec::new();
+        assert!(locks.acquire(1, blocks(0, 4), Mode::Exclusive));
+        assert!(!locks.acquire(2, blocks(0, 1), Mode::Exclusive));
+        assert!(!locks.acquire(3, blocks(0, 2), Mode::Copy), "the first is still being written");
+        locks.settle(1, &mut ready);
+        assert_eq!(ready, [3]);
+        ready.clear();
+        locks.release(1, &mut ready);
+        assert!(ready.is_empty(), "the second waits for the copy now");
+        locks.release(3, &mut ready);
+        assert_eq!(ready, [2]);
+    }
+
+    #[test]
+    fn whoever_stops_waiting_lets_the_others_pass() {
+        let mut locks = Locks::default();
+        let mut ready = Vec::new();
+        assert!(locks.acquire(1, blocks(0, 1), Mode::Shared));
+        assert!(!locks.acquire(2, blocks(0, 1), Mode::Exclusive));
+        assert!(!locks.acquire(3, blocks(0, 1), Mode::Shared));
+        locks.release(2, &mut ready);
+        assert_eq!(ready, [3]);
+    }
+
     #[derive(Clone, Debug)]
     enum Step {
         Acquire(Range, Mode),
@@ -121,7 +189,7 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            (0u64..12, 1u64..4, prop_oneof![Just(Mode::Shared), Just(Mode::Exclusive)])
+            (0u64..12, 1u64..4, prop_oneof![Just(Mode::Shared), Just(Mode::Exclusive), Just(Mode::Copy)])
                 .prop_map(|(first, count, mode)| Step::Acquire(blocks(first, count), mode)),
             any::<usize>().prop_map(Step::Release),
         ]
@@ -137,7 +205,7 @@ mod tests {
                 match step {
                     Step::Acquire(range, mode) => {
                         let holder = claims.len();
-                        claims.push(Claim { holder, range, mode });
+                        claims.push(Claim { holder, range, mode, settled: false });
                         if locks.acquire(holder, range, mode) {
                             held.insert(holder);
                         }
@@ -153,7 +221,7 @@ mod tests {
                 }
                 for a in &held {
                     for b in &held {
-                        assert!(a == b || !claims[*a].conflicts(&claims[*b]));
+                        assert!(a == b || !claims[*a].waits_for(&claims[*b], true));
                     }
                 }
             }

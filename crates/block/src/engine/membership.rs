@@ -3,7 +3,7 @@
 
 use roaring::RoaringTreemap;
 
-use crate::engine::choose::{Choice, Known, Refusal, choose, lineage};
+use crate::engine::choose::{Choice, Known, Refusal, choose, lineage, shape};
 use crate::engine::core::{Engine, Phase};
 use crate::engine::event::{Effect, Link, StopReason};
 use crate::engine::groups::{Purpose, Replies};
@@ -20,6 +20,9 @@ const REDIAL_LAST: u64 = 2_000_000;
 #[derive(Debug)]
 pub struct Move {
     pub record: Membership,
+    /// Somebody came or went meanwhile: when it has been answered, another one follows. One at a time, because a
+    /// replica refuses a record that is older than the one it has.
+    pub outdated: bool,
 }
 
 impl Engine {
@@ -33,13 +36,13 @@ impl Engine {
         if twin {
             return self.refuse(link.slot, "is the same replica as another address");
         }
-        let ours = self.record.members.iter().any(|member| member.replica == info.replica)
-            || self.record.away.iter().any(|away| away.replica == info.replica);
+        let member = self.record.members.iter().any(|member| member.replica == info.replica);
         if self.phase != Phase::Gathering && info.membership.generation > self.highest {
-            if ours {
+            if member {
                 return self.stop(StopReason::Fenced);
             }
-            return self.refuse(link.slot, "belongs to another engine's volume; use an empty directory");
+            // A dead engine's last words to a replica that was not in sync.
+            self.highest = info.membership.generation;
         }
         let now = self.now;
         let place = self.place(link.slot);
@@ -87,7 +90,6 @@ impl Engine {
             silent: silent.len(),
             assume_lost: &self.config.assume_lost,
             silent_lost: silent.iter().filter(lost).count(),
-            min_in_sync: self.config.min_in_sync,
         });
         let everybody = match &choice {
             Choice::Go { members, record, .. } => members.len() == record.members.len(),
@@ -138,16 +140,36 @@ impl Engine {
             return false;
         }
         self.size = info.size;
+        self.out.push(Effect::Resized { size: info.size });
         self.head = Some(info.head);
         self.highest = Generation(generation.0 - 1);
         self.record = record;
         self.phase = Phase::Opening;
-        self.plan_reconcile(members, reference);
         for slot in members.iter() {
             self.admit(slot);
         }
         self.start_move(members);
         true
+    }
+
+    /// Forgets everything that was learnt and begins the start anew.
+    pub(super) fn gather_again(&mut self) {
+        self.phase = Phase::Gathering;
+        self.reconcile = None;
+        self.began = self.now;
+        self.moving = None;
+        for slot in self.slots() {
+            let link = self.place(slot).link.take();
+            if let Some(link) = link {
+                self.out.push(Effect::Disconnect { link });
+            }
+            let place = self.place(slot);
+            place.turn(Turn::Lose);
+            place.opened = false;
+            self.groups_without(slot);
+            self.plan_redial(slot);
+        }
+        self.moving = None;
     }
 
     fn admit(&mut self, slot: Slot) {
@@ -161,7 +183,15 @@ impl Engine {
         let named = |slot: &Slot| members.contains(*slot);
         let member = |slot: Slot| {
             let place = &self.places[slot.index()];
-            Some(Member { replica: place.replica?, address: place.address.clone() })
+            let replica = place.replica?;
+            let boot = match self.record.members.iter().find(|member| member.replica == replica) {
+                // Until all are equal again, the record still tells who lost nothing.
+                Some(member) if matches!(self.phase, Phase::Opening | Phase::Reconciling) => {
+                    member.boot.clone()
+                }
+                _ => place.boot.clone().unwrap_or_default(),
+            };
+            Some(Member { replica, address: place.address.clone(), boot })
         };
         let members: Vec<_> = self.slots().filter(named).filter_map(member).collect();
         let gone = |id| self.places.iter().any(|place| place.replica == Some(id) && place.removed);
@@ -175,7 +205,8 @@ impl Engine {
             .cloned()
             .collect();
         for place in &self.places {
-            if let (Some(replica), Missed::Blocks(_, left)) = (place.replica, &place.missed)
+            if let (Some(replica), Missed::Blocks(_, left) | Missed::Marked(left)) =
+                (place.replica, &place.missed)
                 && !place.removed
                 && !members.iter().any(|member| member.replica == replica)
                 && !away.iter().any(|known: &Away| known.replica == replica)
@@ -188,6 +219,10 @@ impl Engine {
 
     /// Tells the members who they are from now on.
     pub(super) fn start_move(&mut self, members: SlotSet) {
+        if let Some(moving) = &mut self.moving {
+            moving.outdated = true;
+            return;
+        }
         let generation = self.highest.next();
         self.highest = generation;
         let record = self.record_of(members, generation);
@@ -203,42 +238,103 @@ impl Engine {
         }
         let open = Request::Control(Control::Open { engine: self.config.engine, record: record.clone() });
         let set = Request::Control(Control::SetMembership { record: record.clone() });
-        self.moving = Some(Move { record });
-        self.ask_each(&[(opened, &set), (opening, &open)], Purpose::Move(generation));
+        self.moving = Some(Move { record, outdated: false });
+        self.ask_each(&[(opened, &set), (opening, &open)], Purpose::Move);
     }
 
-    pub(super) fn move_answered(&mut self, generation: Generation, replies: Replies) {
-        if self.moving.as_ref().is_none_or(|moving| moving.record.generation != generation) {
-            return;
-        }
-        let bad: Vec<_> = replies
-            .iter()
-            .filter(|(_, reply)| !matches!(reply, Some(Reply::Done)))
-            .map(|(slot, _)| *slot)
-            .collect();
-        if bad.is_empty() && !replies.is_empty() {
-            if let Some(done) = self.moving.take() {
-                self.record = done.record;
+    pub(super) fn move_answered(&mut self, replies: &Replies) {
+        let Some(moving) = self.moving.take() else { return };
+        let mut good = !moving.outdated && !replies.is_empty();
+        for (slot, reply) in replies {
+            match reply {
+                Some(Reply::Done) => {}
+                Some(_) if self.in_sync().contains(*slot) => {
+                    good = false;
+                    self.fail(*slot, "could not record who is in sync");
+                }
+                _ => good = false,
             }
+        }
+        let members = self.in_sync();
+        if good {
+            self.record = moving.record;
             self.recorded();
-            return;
-        }
-        for slot in bad {
-            if self.places[slot.index()].standing == Standing::InSync {
-                self.fail(slot, "could not record who is in sync");
-            }
+        } else if !members.is_empty() && self.moving.is_none() {
+            self.start_move(members);
         }
     }
 
-    /// Every member has the record on disk.
+    /// Every member has the record on disk. Those that were just opened are asked once more what they hold: until
+    /// then, an older engine or connection could still have changed it.
     fn recorded(&mut self) {
-        match self.phase {
-            Phase::Opening => {
-                self.phase = Phase::Reconciling;
-                self.begin_reconcile();
+        if self.phase == Phase::Opening || self.reopening {
+            self.ask(self.in_sync(), &Request::Control(Control::Info), Purpose::Opened);
+        } else {
+            self.send_unanswered();
+        }
+    }
+
+    pub(super) fn opened(&mut self, replies: Replies) {
+        if self.phase != Phase::Opening && !self.reopening {
+            return;
+        }
+        let mut lost = false;
+        for (slot, reply) in replies {
+            match reply {
+                Some(Reply::Info(info)) => self.place(slot).info = Some(info),
+                Some(_) => {
+                    lost = true;
+                    self.fail(slot, "could not say what it holds");
+                }
+                None => lost = true,
             }
-            Phase::Serving | Phase::Reconciling => self.send_unanswered(),
-            Phase::Gathering | Phase::Stopped => {}
+        }
+        let members = self.in_sync();
+        let Some(reference) = self.reference(members).filter(|_| !lost) else { return };
+        let Some(info) = self.places[reference.index()].info.clone() else { return };
+        let different = |slot: &Slot| {
+            let other = self.places[slot.index()].info.as_deref();
+            other.is_none_or(|other| shape(other) != shape(&info) || other.size != info.size)
+        };
+        let others: Vec<Slot> = members.iter().filter(different).collect();
+        for slot in &others {
+            self.fail(*slot, "its layers are not those of the others");
+        }
+        if others.is_empty() {
+            self.begin_with(members, reference, &info);
+        }
+    }
+
+    /// Who tells what the volume is: the longest story, and among equals one that has lost nothing.
+    fn reference(&self, members: SlotSet) -> Option<Slot> {
+        members.iter().max_by_key(|slot| {
+            let info = self.places[slot.index()].info.as_deref();
+            let kept = info.is_some_and(|info| {
+                self.record
+                    .members
+                    .iter()
+                    .any(|member| member.replica == info.replica && member.boot == info.boot)
+            });
+            (info.map_or(0, |info| lineage(info).len()), kept, u8::MAX - slot.0)
+        })
+    }
+
+    fn begin_with(&mut self, members: SlotSet, reference: Slot, info: &ReplicaInfo) {
+        self.head = Some(info.head);
+        if self.size != info.size {
+            self.size = info.size;
+            self.out.push(Effect::Resized { size: info.size });
+        }
+        if self.reopening {
+            self.reopening = false;
+            self.intents.request_lost();
+            self.marks_out = false;
+            self.send_again();
+            self.send_unanswered();
+        } else {
+            self.plan_reconcile(members, reference);
+            self.phase = Phase::Reconciling;
+            self.begin_reconcile();
         }
     }
 
@@ -246,11 +342,7 @@ impl Engine {
     fn send_unanswered(&mut self) {
         for key in self.table.keys() {
             let Some(part) = self.table.part(key) else { continue };
-            if part.stage == Stage::Out(None)
-                && part.waiting.is_empty()
-                && part.applied.is_empty()
-                && part.refused.is_empty()
-            {
+            if part.stage == Stage::Out(None) && part.waiting.is_empty() {
                 self.send_all(key);
             }
         }
@@ -259,7 +351,7 @@ impl Engine {
     /// A replica cannot be relied on any more.
     pub(super) fn fail(&mut self, slot: Slot, why: &str) {
         let standing = self.places[slot.index()].standing;
-        let generation = self.record.generation;
+        let (generation, phase) = (self.record.generation, self.phase);
         let lacking =
             (standing == Standing::InSync || standing == Standing::Rebuilding).then(|| self.uncertain());
         if standing != Standing::Away {
@@ -279,6 +371,9 @@ impl Engine {
         place.reason = why.to_string();
         place.opened = false;
         match (standing, &mut place.missed, lacking) {
+            (Standing::InSync, missed, Some(_)) if phase != Phase::Serving => {
+                *missed = Missed::Marked(generation);
+            }
             (Standing::InSync, missed, Some(lacking)) => *missed = Missed::Blocks(lacking, generation),
             (Standing::Rebuilding, Missed::Blocks(blocks, _), Some(lacking)) => *blocks |= lacking,
             _ => {}
@@ -287,10 +382,10 @@ impl Engine {
         match standing {
             Standing::InSync => {
                 self.metrics.replica_failures += 1;
-                self.moving = None;
                 self.parts_without(slot);
                 self.groups_without(slot);
                 let members = self.in_sync();
+                self.reopening &= !members.is_empty();
                 if !members.is_empty() {
                     self.start_move(members);
                 } else if matches!(self.phase, Phase::Opening | Phase::Reconciling) {
@@ -325,6 +420,20 @@ impl Engine {
         blocks
     }
 
+    /// What was not flushed may be gone from the one that tells the story now; whoever else has it has too much.
+    fn writes_were_lost(&mut self) {
+        self.lost_writes |= !self.unflushed.is_empty();
+        for slot in self.standing(Standing::Rebuilding).iter() {
+            self.fail(slot, "was filled from a replica that has lost writes since");
+        }
+        let lost = self.uncertain();
+        for place in &mut self.places {
+            if let Missed::Blocks(blocks, _) = &mut place.missed {
+                *blocks |= &lost;
+            }
+        }
+    }
+
     /// Nobody is left, and somebody of the last members is back: whoever kept its memory goes on at once.
     pub(super) fn readmit(&mut self) -> bool {
         let candidates: Vec<Slot> = self
@@ -345,41 +454,26 @@ impl Engine {
         let chosen = if !unhurt.is_empty() {
             unhurt
         } else if let Some(first) = candidates.first()
-            && (!others_may_come || self.stall_expired)
+            && !others_may_come
         {
             // Restarted machines may each have lost other writes, so only one of them may tell the story.
-            self.lost_writes |= !self.unflushed.is_empty();
-            vec![*first]
+            let first = *first;
+            self.writes_were_lost();
+            vec![first]
         } else {
             return false;
         };
-        let length =
-            |slot: &Slot| self.places[slot.index()].info.as_ref().map_or(0, |info| lineage(info).len());
-        let Some(reference) = chosen.iter().copied().max_by_key(length) else { return false };
-        let Some(info) = self.places[reference.index()].info.clone() else { return false };
-        self.head = Some(info.head);
-        self.size = self.size.max(info.size);
-        let members: SlotSet = chosen
-            .into_iter()
-            .filter(|slot| {
-                self.places[slot.index()]
-                    .info
-                    .as_ref()
-                    .is_some_and(|other| other.head == info.head && other.size == info.size)
-            })
-            .collect();
+        let members: SlotSet = chosen.into_iter().collect();
         for slot in members.iter() {
             self.admit(slot);
         }
+        self.reopening = true;
         self.start_move(members);
-        self.send_again();
-        self.intents.request_lost();
-        self.marks_out = false;
         true
     }
 }
 
 /// Waiting longer cannot change it: everybody has answered.
 const fn stands(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::OnlyRebuilding | Refusal::TooFew { .. } | Refusal::FreshButIncomplete(_))
+    matches!(refusal, Refusal::OnlyRebuilding | Refusal::FreshButIncomplete(_))
 }

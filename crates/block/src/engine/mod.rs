@@ -4,6 +4,7 @@
 pub mod choose;
 pub mod core;
 pub mod event;
+pub mod runtime;
 
 mod assemble;
 mod commands;

@@ -64,6 +64,8 @@ pub enum Missed {
     Everything,
     /// Exactly these blocks, since it left at that generation.
     Blocks(RoaringTreemap, Generation),
+    /// Whatever the intents mark: it left at that generation, before it was made equal to the others.
+    Marked(Generation),
 }
 
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::engine::core::{Engine, Phase};
-use crate::engine::event::Effect;
 use crate::engine::groups::{Purpose, Replies};
 use crate::engine::slots::{Slot, SlotSet};
 use crate::geometry::{INTENT_REGION, Range};
@@ -88,11 +87,15 @@ impl Engine {
     pub(super) fn advance_reconcile(&mut self) -> bool {
         let members = self.in_sync();
         let Some(work) = &mut self.reconcile else { return false };
-        if self.phase != Phase::Reconciling || work.out >= AT_ONCE || work.finishing || members.is_empty() {
+        if self.phase != Phase::Reconciling || members.is_empty() {
             return false;
         }
         if !members.contains(work.reference) {
-            return self.restart();
+            // What is still under way for the old reference must not arrive after the new comparison.
+            return work.out == 0 && self.restart();
+        }
+        if work.out >= AT_ONCE || work.finishing {
+            return false;
         }
         if let Some((range, targets)) = work.chunks.pop_front() {
             let reference = work.reference;
@@ -144,12 +147,12 @@ impl Engine {
         true
     }
 
-    pub(super) fn reconcile_answered(&mut self, step: ReconcileStep, replies: Replies) {
+    pub(super) fn reconcile_answered(&mut self, step: &ReconcileStep, replies: Replies) {
         let Some(work) = &mut self.reconcile else { return };
         work.out = work.out.saturating_sub(1);
         match step {
-            ReconcileStep::Digests(range) => self.compare(range, &replies),
-            ReconcileStep::Read(range, targets) => match replies.into_iter().next() {
+            ReconcileStep::Digests(range) => self.compare(*range, &replies),
+            &ReconcileStep::Read(range, targets) => match replies.into_iter().next() {
                 Some((_, Some(Reply::Data(data)))) if data.len() as u64 == range.len => {
                     self.metrics.reconcile_bytes_copied += range.len;
                     let targets = targets.and(self.in_sync());
@@ -159,7 +162,7 @@ impl Engine {
                 _ => {}
             },
             ReconcileStep::Marks | ReconcileStep::Write => {
-                self.fail_unless_done(&replies, "could not be made equal")
+                self.fail_unless_done(&replies, "could not be made equal");
             }
             ReconcileStep::Flush => {
                 self.fail_unless_done(&replies, "could not flush");
@@ -231,10 +234,11 @@ impl Engine {
     fn serve(&mut self) {
         self.reconcile = None;
         self.phase = Phase::Serving;
-        tracing::info!(volume = self.config.volume, generation = self.record.generation.0, "serving");
-        if !self.fresh {
-            self.out.push(Effect::Ready);
+        // All are equal: from here on, whoever keeps its memory has everything.
+        if self.record_of(self.in_sync(), self.record.generation).members != self.record.members {
+            self.start_move(self.in_sync());
         }
+        tracing::info!(volume = self.config.volume, generation = self.record.generation.0, "serving");
     }
 }
 

@@ -52,6 +52,7 @@ pub struct Part {
     pub begun: bool,
     /// The number of the requests now out for it; older answers are not counted.
     pub wire: u64,
+    pub sent: u64,
 }
 
 #[derive(Debug, Clone)]

@@ -4,12 +4,14 @@
 use crate::engine::core::{Engine, Phase};
 use crate::engine::groups::Purpose;
 use crate::engine::place::Standing;
-use crate::engine::slots::Slot;
+use crate::engine::slots::{Slot, SlotSet};
+use crate::engine::table::{Entry, Stage};
 use crate::wire::message::{Control, Request};
 
 const PING_EVERY: u64 = 2_000_000;
 const MARKS_EVERY: u64 = 5_000_000;
 const PURGE_POLL_EVERY: u64 = 500_000;
+const REQUESTS_EVERY: u64 = 1_000_000;
 
 impl Engine {
     pub(super) fn tick(&mut self) {
@@ -19,6 +21,7 @@ impl Engine {
                 return;
             }
         }
+        self.watch_requests();
         self.unthrottle();
         self.watch_stall();
         if self.phase != Phase::Serving {
@@ -51,6 +54,35 @@ impl Engine {
         if !place.pinged && now >= place.last_heard + PING_EVERY.min(timeout / 2) {
             place.pinged = true;
             self.ask_one(slot, &Request::Control(Control::Ping), Purpose::Ping);
+        }
+    }
+
+    /// A replica that is alive but leaves a request unanswered is no better than a dead one. Only a check of all
+    /// content may take as long as it takes.
+    fn watch_requests(&mut self) {
+        if self.now < self.requests_checked_at + REQUESTS_EVERY {
+            return;
+        }
+        self.requests_checked_at = self.now;
+        let limit = self.now.saturating_sub(self.config.request_timeout);
+        let mut late = SlotSet::EMPTY;
+        for (_, entry) in self.table.iter() {
+            match entry {
+                Entry::Part(part) if part.sent < limit => match part.stage {
+                    Stage::Out(Some(reader)) => late.insert(reader),
+                    Stage::Out(None) => late = late.union(part.waiting),
+                    Stage::Backlog | Stage::Range | Stage::Intent | Stage::Held => {}
+                },
+                Entry::Group(group)
+                    if group.sent < limit && !matches!(group.purpose, Purpose::Verify { .. }) =>
+                {
+                    late = late.union(group.waiting);
+                }
+                _ => {}
+            }
+        }
+        for slot in late.iter() {
+            self.fail(slot, "left a request unanswered");
         }
     }
 
@@ -100,7 +132,7 @@ impl Engine {
         if self.phase == Phase::Gathering {
             next = next.min(self.now + 100_000);
         }
-        if self.purging {
+        if self.purging && !self.purge_asked {
             next = next.min(self.purge_poll_at);
         }
         if self.resync.is_none() && self.resync_not_before > self.now {

@@ -80,6 +80,8 @@ pub enum Control {
     /// Starts a rebuild of this replica to that tree of layers: keeps layers whose identity and content version
     /// match and that are complete, makes the missing ones empty and incomplete, and remembers durably that the
     /// replica is not usable. The connection becomes the one that may write. Writes go to `head` from then on.
+    /// Refused with `Fenced` unless `generation` is newer than the stored one, or the same while a rebuild is
+    /// unfinished. The record then has this generation and no members, until a membership ends the rebuild.
     Adopt {
         engine: EngineId,
         generation: Generation,
@@ -158,6 +160,9 @@ pub struct Member {
     pub replica: ReplicaId,
     /// Where it was last reached; for messages to people only.
     pub address: String,
+    /// The boot of its machine since which it has lost nothing.
+    #[serde(default)]
+    pub boot: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

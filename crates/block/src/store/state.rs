@@ -1,0 +1,225 @@
+//! The open store and the one way to change its metadata.
+//!
+//! Locks, in the order in which they are taken:
+//! 1. `changes`: one change of the metadata at a time, held across its way to the disk;
+//! 2. `gate`: shared by every change of content, alone for whoever replaces the head;
+//! 3. a stripe: see [`Stripes`];
+//! 4. a layer's index, for the time of a lookup.
+//!
+//! Reads take none of the first three: they work on the view they found.
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use uuid::Uuid;
+
+use super::error::{Result, StoreError};
+use super::flush::SharedSync;
+use super::intents::IntentMap;
+use super::layer::Layer;
+use super::metadata::{Metadata, SaveError, mask_file};
+use super::options::Limits;
+use super::purge::PurgeControl;
+use super::segments;
+use super::space::SpaceGauge;
+use super::stripes::Stripes;
+use super::view::{Layers, View};
+use crate::disk::{Disk, LockGuard};
+use crate::ids::LayerId;
+use crate::wire::message::{self, Membership, Regions, ReplicaInfo};
+
+/// One open replica directory. All methods may be called from many threads at once, and block on the disk.
+pub struct Store {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) limits: Limits,
+    pub(super) boot: String,
+    pub(super) view: ArcSwap<View>,
+    pub(super) changes: Mutex<()>,
+    pub(super) gate: RwLock<()>,
+    pub(super) stripes: Stripes,
+    pub(super) space: SpaceGauge,
+    pub(super) flusher: SharedSync,
+    pub(super) intents: IntentMap,
+    pub(super) purging: PurgeControl,
+    /// Why the content on disk is uncertain. Linux forgets which pages it failed to write, so there is no way back.
+    pub(super) poison: OnceLock<String>,
+    pub(super) _lock: LockGuard,
+}
+
+/// The right to change the metadata.
+pub(super) struct Change<'a> {
+    store: &'a Store,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Store {
+    pub fn size(&self) -> u64 {
+        self.view.load().meta.size
+    }
+
+    pub fn head(&self) -> LayerId {
+        self.view.load().meta.head
+    }
+
+    /// A rebuild was begun and has not ended.
+    pub fn is_rebuilding(&self) -> bool {
+        self.view.load().meta.rebuilding
+    }
+
+    pub fn membership(&self) -> Membership {
+        self.view.load().meta.membership.clone()
+    }
+
+    pub fn info(&self) -> Result<ReplicaInfo> {
+        let view = self.view.load();
+        let meta = &view.meta;
+        Ok(ReplicaInfo {
+            replica: meta.replica,
+            size: meta.size,
+            membership: meta.membership.clone(),
+            clean: meta.clean,
+            rebuilding: meta.rebuilding,
+            boot: self.boot.clone(),
+            layers: layers(&view)?,
+            head: meta.head,
+            intents: self.intents(),
+            free: self.disk.space().map_err(StoreError::io("ask for free space"))?.free,
+            purge: self.purge_progress(),
+        })
+    }
+
+    /// Bytes of memory that the index of all layers takes.
+    pub fn index_memory(&self) -> u64 {
+        self.view.load().layers.values().map(|layer| layer.memory()).sum()
+    }
+
+    /// On disk before it returns. Marks that are set already cost nothing.
+    pub fn set_intents(&self, regions: &[Regions]) -> Result<()> {
+        self.usable()?;
+        self.intents.set(regions).inspect_err(|error| self.poison_on_io(error))
+    }
+
+    /// Reaches the disk some time later.
+    pub fn clear_intents(&self, regions: &[Regions]) -> Result<()> {
+        self.usable()?;
+        self.intents.clear(regions).inspect_err(|error| self.poison_on_io(error))
+    }
+
+    pub fn intents(&self) -> Vec<Regions> {
+        self.intents.marked()
+    }
+
+    /// Replaces the record of who is in sync, on disk before it returns. The rules are the caller's.
+    pub fn set_membership(&self, record: Membership, clean: bool, rebuilding: bool) -> Result<()> {
+        let change = self.begin()?;
+        let mut meta = change.meta();
+        if (&meta.membership, meta.clean, meta.rebuilding) == (&record, clean, rebuilding) {
+            return Ok(());
+        }
+        (meta.membership, meta.clean, meta.rebuilding) = (record, clean, rebuilding);
+        let layers = change.layers();
+        change.commit(meta, layers)
+    }
+
+    pub(super) fn usable(&self) -> Result<()> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(reason) => Err(StoreError::Poisoned { reason: reason.clone() }),
+        }
+    }
+
+    /// After a change that failed half-way nobody knows what is on disk: no other change may follow.
+    pub(super) fn poison_on_io(&self, error: &StoreError) {
+        if let StoreError::Io { .. } = error {
+            let reason = error.to_string();
+            tracing::error!(directory = %self.disk.describe(), %reason, "the replica takes no more changes");
+            self.poison.get_or_init(|| reason);
+        }
+    }
+
+    pub(super) fn failed(&self, action: impl Into<String>) -> impl FnOnce(std::io::Error) -> StoreError {
+        let action = action.into();
+        move |source| {
+            let error = StoreError::Io { action, source };
+            self.poison_on_io(&error);
+            error
+        }
+    }
+
+    pub(super) fn begin(&self) -> Result<Change<'_>> {
+        let alone = self.changes.lock();
+        self.usable()?;
+        Ok(Change { store: self, _alone: alone })
+    }
+
+    pub(super) fn sync_layer(&self, layer: &Layer) -> Result<()> {
+        layer.sync().map_err(self.failed(format!("sync layer {}", layer.id)))
+    }
+}
+
+impl Change<'_> {
+    /// What nobody else can replace meanwhile.
+    pub fn view(&self) -> arc_swap::Guard<Arc<View>> {
+        self.store.view.load()
+    }
+
+    pub fn meta(&self) -> Metadata {
+        self.view().meta.clone()
+    }
+
+    pub fn layers(&self) -> Layers {
+        self.view().layers.clone()
+    }
+
+    /// The new tree counts from the moment it is on disk; files that it dooms are removed afterwards.
+    pub fn commit(&self, mut meta: Metadata, layers: Layers) -> Result<()> {
+        let store = self.store;
+        match meta.save(&*store.disk) {
+            Ok(()) => {}
+            Err(SaveError::Unchanged(error)) if error.kind() == std::io::ErrorKind::StorageFull => {
+                let free = store.disk.space().map_or(0, |space| space.free);
+                let directory = store.disk.describe();
+                return Err(StoreError::NoSpace { directory, needed: 0, free, reserve: 0 });
+            }
+            Err(SaveError::Unchanged(error)) => return Err(StoreError::io("replace the metadata")(error)),
+            Err(SaveError::Unknown(error)) => return Err(store.failed("replace the metadata")(error)),
+        }
+        // Names that are gone for good leave the list with the next change; removing one twice does no harm.
+        meta.doomed.retain(|files| !remove_files(&*store.disk, *files));
+        store.view.store(Arc::new(View::new(meta, layers)));
+        Ok(())
+    }
+}
+
+/// Removes a layer's files; `true` when none is there any more and the directory knows it durably.
+pub(super) fn remove_files(disk: &dyn Disk, files: Uuid) -> bool {
+    let gone = |name: &str| match disk.remove(name) {
+        Ok(()) => true,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        Err(error) => {
+            tracing::warn!(directory = %disk.describe(), name, %error, "cannot remove the file of a dropped layer");
+            false
+        }
+    };
+    let mut names = segments::all_names(files).chain([mask_file(files)]);
+    names.all(|name| gone(&name)) && disk.sync_names().is_ok()
+}
+
+fn layers(view: &View) -> Result<Vec<message::Layer>> {
+    let describe = |record: &super::metadata::LayerRecord| {
+        let (layer, _) = view.layer(record.id)?;
+        Ok(message::Layer {
+            id: record.id,
+            parent: record.parent,
+            absorbed: record.absorbed.clone(),
+            snapshot: record.snapshot.clone(),
+            removed: record.removed,
+            complete: record.complete,
+            backing: record.backing.as_ref().map(|backing| backing.path.clone()),
+            size: record.size,
+            allocated: layer.allocated().map_err(StoreError::io(format!("size of layer {}", record.id)))?,
+        })
+    };
+    view.meta.layers.iter().map(describe).collect()
+}

@@ -1,0 +1,14 @@
+//! `granary engine` and `granary engine-ctl` as processes, with real replicas: used, killed, stopped, replaced.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "engine/cluster.rs"]
+mod cluster;
+#[path = "engine/control.rs"]
+mod control;
+#[path = "engine/failures.rs"]
+mod failures;
+#[path = "engine/handover.rs"]
+mod handover;
+#[path = "engine/stamps.rs"]
+mod stamps;

@@ -1,5 +1,5 @@
 //! The engine's state and its one entrance: [`Engine::apply`]. Each event is handled to its end; then the checks in
-//! [`Engine::follow_up`] run in a fixed order until nothing more follows.
+//! `Engine::follow_up` run in a fixed order until nothing more follows.
 
 use std::collections::VecDeque;
 

@@ -14,6 +14,10 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::{Disk, File, ImageIdentity, LockError, LockGuard, Space};
 use crate::geometry::BLOCK;
 
+/// A lock that is held is tried again for half a second.
+const LOCK_TRIES: u32 = 25;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
 const LOCK_FILE: &str = "lock";
 
 pub struct Directory {
@@ -61,10 +65,18 @@ impl Disk for Directory {
 
     fn lock(&self) -> Result<LockGuard, LockError> {
         let mut file = self.open_with(LOCK_FILE, OFlags::RDWR | OFlags::CREATE)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(LockError::Held(self.holder())),
-            Err(error) => return Err(LockError::Io(error.into())),
+        let mut tries = 0;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                // A predecessor that is just ending, or a child of it on its way to another program, still has it.
+                Err(Errno::WOULDBLOCK) if tries < LOCK_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(Errno::WOULDBLOCK) => return Err(LockError::Held(self.holder())),
+                Err(error) => return Err(LockError::Io(error.into())),
+            }
         }
         // The process id is only there to be named to people; a full disk must not keep a volume from opening.
         if let Err(error) = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| {

@@ -198,18 +198,27 @@ fn survives_power_loss(kind: Kind) {
     drop(mounted);
 }
 
+/// Programs that one test starts hold, for a moment, the files that another has open: then nothing can be unmounted.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[test]
 fn ext4_keeps_every_block_old_or_new() {
+    let _alone = alone();
     survives_power_loss(Kind::Ext4);
 }
 
 #[test]
 fn xfs_keeps_every_block_old_or_new() {
+    let _alone = alone();
     survives_power_loss(Kind::Xfs);
 }
 
 #[test]
 fn discards_and_purges_give_space_back_and_clones_take_none() {
+    let _alone = alone();
     for kind in [Kind::Ext4, Kind::Xfs] {
         let here = tempfile::tempdir().unwrap();
         let image = image(here.path(), kind, 400 * MIB);
@@ -240,6 +249,7 @@ fn discards_and_purges_give_space_back_and_clones_take_none() {
 
 #[test]
 fn a_full_file_system_refuses_writes_whole_and_everything_else_goes_on() {
+    let _alone = alone();
     for kind in [Kind::Ext4, Kind::Xfs] {
         let here = tempfile::tempdir().unwrap();
         let image = image(here.path(), kind, 400 * MIB);
@@ -270,6 +280,7 @@ fn a_full_file_system_refuses_writes_whole_and_everything_else_goes_on() {
 
 #[test]
 fn a_file_system_with_small_blocks_is_refused_with_what_to_use() {
+    let _alone = alone();
     let here = tempfile::tempdir().unwrap();
     let path = here.path().join("image");
     std::fs::File::create(&path).unwrap().set_len(64 * MIB).unwrap();

@@ -92,11 +92,14 @@ impl Engine {
         }
         if !members.contains(work.reference) {
             // What is still under way for the old reference must not arrive after the new comparison.
-            return work.out == 0 && self.restart();
+            return work.out == 0 && self.moving.is_none() && self.restart();
         }
         if work.out >= AT_ONCE || work.finishing {
             return false;
         }
+        // Whoever left before all were equal must be off the record before the volume serves: later it would be taken
+        // for one that has everything.
+        let settled = self.moving.is_none();
         if let Some((range, targets)) = work.chunks.pop_front() {
             let reference = work.reference;
             let targets = targets.and(members);
@@ -117,7 +120,7 @@ impl Engine {
             self.reconcile_ask(members, &request, ReconcileStep::Digests(range));
             return true;
         }
-        if work.out == 0 {
+        if work.out == 0 && settled {
             work.finishing = true;
             self.reconcile_ask(members, &Request::Flush, ReconcileStep::Flush);
             return true;
@@ -169,7 +172,7 @@ impl Engine {
                 let lost = replies.iter().any(|(_, reply)| reply.is_none());
                 if let Some(work) = &mut self.reconcile {
                     work.finishing = false;
-                    if !lost && !self.in_sync().is_empty() {
+                    if !lost && !self.in_sync().is_empty() && self.moving.is_none() {
                         self.serve();
                     }
                 }

@@ -55,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn open(service: &Service, session: &Session) {
-    let members = vec![Member { replica: ReplicaId(Uuid::from_u128(1)), address: String::new() }];
+    let members = vec![Member { replica: ReplicaId(Uuid::from_u128(1)), address: String::new(), boot: String::new() }];
     let record = Membership { generation: Generation(1), members, ..Membership::default() };
     let engine = EngineId(Uuid::from_u128(3));
     let reply = service.handle(session, Request::Control(Control::Open { engine, record }));

@@ -28,7 +28,6 @@ firstTimestamp: "2020-01-01T00:00:00Z"
 lastTimestamp: "2020-01-01T00:00:00Z"
 count: 3
 YAML
-k describe configmap settings
 k describe secret login
 k describe serviceaccount robot
 k describe namespace describe

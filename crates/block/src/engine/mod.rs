@@ -6,14 +6,18 @@ pub mod core;
 pub mod event;
 pub mod runtime;
 
+mod answers;
 mod assemble;
 mod commands;
+mod filling;
 mod groups;
 mod guest;
 mod intents;
 mod locks;
+mod losses;
 mod membership;
 mod metrics;
+mod parts;
 mod place;
 mod qos;
 mod reconcile;

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use crate::engine::event::{GuestError, GuestId};
+use crate::engine::filling::Copying;
 use crate::engine::groups::Group;
-use crate::engine::resync::Copying;
 use crate::engine::slots::{Slot, SlotSet};
 use crate::geometry::Range;
 

@@ -243,6 +243,7 @@ fn fio_on_a_file(path: &Path, seconds: u32) -> Vec<String> {
         "--size=24m",
         "--time_based",
         "--verify=crc32c",
+        "--verify_state_save=0",
         "--verify_fatal=1",
         "--verify_backlog=64",
         "--fsync=50",

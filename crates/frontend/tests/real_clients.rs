@@ -140,6 +140,7 @@ fn fio(uri: &str, block: &str, seconds: u32) -> Vec<String> {
         "--size=48m",
         "--time_based",
         "--verify=crc32c",
+        "--verify_state_save=0",
         "--verify_fatal=1",
         "--verify_backlog=64",
         "--fsync=50",

@@ -11,6 +11,11 @@ package_of() {
     case $1 in
         cc) echo gcc libc6-dev ;;
         diff) echo diffutils ;;
+        mkfs.ext4) echo e2fsprogs ;;
+        mkfs.xfs) echo xfsprogs ;;
+        nbdinfo | nbdcopy) echo libnbd-bin ;;
+        qemu-img | qemu-io) echo qemu-utils ;;
+        qemu-storage-daemon) echo qemu-system-common ;;
         *) echo "$1" ;;
     esac
 }

@@ -1,5 +1,6 @@
 //! `replica_load [DIR [JOB]]`: 4 KiB reads and writes against one replica over loopback TCP and a unix socket, at depth 1 and
-//! 32, with the CPU time that replica and engine side take for each. Only for measuring; never part of the product.
+//! 32, with the CPU time that replica and engine side take for each. `PREFILL` is how
+//! many bytes each write of the filling has. Only for measuring; never part of the product.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The NBD client and server with each other: whatever is done through them is what a plain array of bytes shows.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use bytes::Bytes;

@@ -1,5 +1,7 @@
 //! The volume as a block device and as a file, with real file systems on it. Needs root, as the device does.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::path::{Path, PathBuf};

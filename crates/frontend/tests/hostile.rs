@@ -1,5 +1,7 @@
 //! Clients that do not mean well, or do not mean anything: the server goes on, and holds no more than it said.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::time::Duration;

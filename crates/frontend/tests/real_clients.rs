@@ -1,5 +1,7 @@
 //! The NBD server with the clients people use: libnbd's tools, QEMU's, and fio with verification.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::path::Path;

@@ -286,7 +286,7 @@ fn harass(address: &str, rounds: usize) {
         stream.write_all(&bytes).ok();
         if round % 3 == 0 {
             stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
-            stream.read(&mut [0; 64]).ok();
+            stream.read_exact(&mut [0; 64]).ok();
         }
     }
 }

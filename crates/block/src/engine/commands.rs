@@ -235,8 +235,8 @@ impl Engine {
         self.barrier.take()
     }
 
-    pub(super) fn barrier_answered(&mut self, replies: Replies) {
-        let outcome = self.same_everywhere(&replies);
+    pub(super) fn barrier_answered(&mut self, replies: &Replies) {
+        let outcome = self.same_everywhere(replies);
         let Some(barrier) = self.end_barrier() else { return };
         match outcome {
             Ok(()) => {

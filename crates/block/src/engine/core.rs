@@ -230,7 +230,7 @@ impl Engine {
             self.take(event);
             self.pump();
         } else {
-            self.refuse_after_stop(event);
+            self.refuse_after_stop(&event);
         }
         std::mem::swap(&mut self.out, out);
     }

@@ -174,7 +174,7 @@ impl Engine {
                     self.place(slot).pinged = false;
                 }
             }
-            Purpose::Barrier => self.barrier_answered(replies),
+            Purpose::Barrier => self.barrier_answered(&replies),
             Purpose::CloseFlush => self.close_flushed(&replies),
             Purpose::CloseRecord => self.close_recorded(),
             Purpose::RemoveSnapshot { command } => self.changed_everywhere(command, &replies),
@@ -183,10 +183,10 @@ impl Engine {
             Purpose::Status { command } => self.status_answered(command, replies),
             Purpose::Verify { command } => self.verify_answered(command, replies),
             Purpose::Allocation { guest, offset, len } => {
-                self.allocation_answered(guest, offset, len, replies)
+                self.allocation_answered(guest, offset, len, replies);
             }
-            Purpose::Reconcile(step) => self.reconcile_answered(step, replies),
-            Purpose::Resync(run, step) => self.resync_answered(run, step, replies),
+            Purpose::Reconcile(step) => self.reconcile_answered(&step, replies),
+            Purpose::Resync(run, step) => self.resync_answered(run, step, &replies),
         }
     }
 

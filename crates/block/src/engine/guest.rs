@@ -619,12 +619,12 @@ impl Engine {
         self.fail_commands(&reason.to_string());
     }
 
-    pub(super) fn refuse_after_stop(&mut self, event: Event) {
+    pub(super) fn refuse_after_stop(&mut self, event: &Event) {
         match event {
             Event::Guest { id, .. } => {
-                self.out.push(Effect::Answer { id, result: Err(GuestError::ShuttingDown) });
+                self.out.push(Effect::Answer { id: *id, result: Err(GuestError::ShuttingDown) });
             }
-            Event::Command { id, .. } => self.command_failed(id, "the volume is stopped"),
+            Event::Command { id, .. } => self.command_failed(*id, "the volume is stopped"),
             _ => {}
         }
     }

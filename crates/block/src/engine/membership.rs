@@ -372,7 +372,7 @@ impl Engine {
         place.opened = false;
         match (standing, &mut place.missed, lacking) {
             (Standing::InSync, missed, Some(_)) if phase != Phase::Serving => {
-                *missed = Missed::Marked(generation)
+                *missed = Missed::Marked(generation);
             }
             (Standing::InSync, missed, Some(lacking)) => *missed = Missed::Blocks(lacking, generation),
             (Standing::Rebuilding, Missed::Blocks(blocks, _), Some(lacking)) => *blocks |= lacking,

@@ -147,12 +147,12 @@ impl Engine {
         true
     }
 
-    pub(super) fn reconcile_answered(&mut self, step: ReconcileStep, replies: Replies) {
+    pub(super) fn reconcile_answered(&mut self, step: &ReconcileStep, replies: Replies) {
         let Some(work) = &mut self.reconcile else { return };
         work.out = work.out.saturating_sub(1);
         match step {
-            ReconcileStep::Digests(range) => self.compare(range, &replies),
-            ReconcileStep::Read(range, targets) => match replies.into_iter().next() {
+            ReconcileStep::Digests(range) => self.compare(*range, &replies),
+            &ReconcileStep::Read(range, targets) => match replies.into_iter().next() {
                 Some((_, Some(Reply::Data(data)))) if data.len() as u64 == range.len => {
                     self.metrics.reconcile_bytes_copied += range.len;
                     let targets = targets.and(self.in_sync());
@@ -162,7 +162,7 @@ impl Engine {
                 _ => {}
             },
             ReconcileStep::Marks | ReconcileStep::Write => {
-                self.fail_unless_done(&replies, "could not be made equal")
+                self.fail_unless_done(&replies, "could not be made equal");
             }
             ReconcileStep::Flush => {
                 self.fail_unless_done(&replies, "could not flush");

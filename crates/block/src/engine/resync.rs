@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use roaring::RoaringTreemap;
 
+use crate::engine::choose::lineage;
 use crate::engine::core::{Engine, Phase, Todo};
 use crate::engine::event::RebuildStatus;
 use crate::engine::groups::{Barrier, BarrierOp, Purpose, Replies};
@@ -25,6 +26,9 @@ const WINDOW: u64 = 1 << 30;
 const MOST_PIECES: usize = 512;
 const RETRY_AFTER: u64 = 500_000;
 
+/// What one side says it holds, once it has answered.
+type Held = Option<Vec<Run>>;
+
 #[derive(Debug)]
 pub struct Resync {
     pub run: u64,
@@ -34,7 +38,7 @@ pub struct Resync {
     plan: VecDeque<LayerPlan>,
     layer: Option<LayerPlan>,
     pieces: VecDeque<Piece>,
-    scanning: Option<(Range, Option<Vec<Run>>, Option<Vec<Run>>)>,
+    scanning: Option<(Range, Held, Held)>,
     out: usize,
     /// Pieces of the live head that are out: a barrier waits for them.
     pub on_head: usize,
@@ -203,12 +207,15 @@ impl Engine {
         };
         resync.missed = gap;
         let own = self.places[resync.slot.index()].info.as_ref()?;
+        // The newest layer both know may have been frozen here alone, by a snapshot that the others never took; they
+        // may have gone on writing to it.
+        let shared = lineage(own).into_iter().find(|id| source.layers.iter().any(|layer| layer.id == *id));
         let mut layers = Vec::new();
         resync.plan.clear();
         for layer in base_first(source) {
             let theirs = own.layers.iter().find(|theirs| theirs.id == layer.id);
             let same = theirs.is_some_and(|theirs| theirs.absorbed == layer.absorbed);
-            let frozen = layer.id != own.head && layer.id != source.head;
+            let frozen = layer.id != own.head && layer.id != source.head && Some(layer.id) != shared;
             let complete =
                 same && frozen && theirs.is_some_and(|theirs| theirs.complete && theirs.size == layer.size);
             let unknown =
@@ -242,7 +249,7 @@ impl Engine {
         Some((slot, Request::Control(adopt)))
     }
 
-    pub(super) fn resync_answered(&mut self, run: u64, step: ResyncStep, replies: Replies) {
+    pub(super) fn resync_answered(&mut self, run: u64, step: ResyncStep, replies: &Replies) {
         let Some(resync) = self.resync.as_ref().filter(|resync| resync.run == run) else { return };
         let slot = resync.slot;
         let Some((from, reply)) = replies.first().cloned() else { return };
@@ -261,7 +268,7 @@ impl Engine {
             (ResyncStep::Adopt, Some(Reply::Done)) => self.adopted(run, slot),
             (ResyncStep::SourceRuns, Some(Reply::Runs(runs))) => self.runs_answered(Some(runs), None),
             (ResyncStep::TargetRuns, Some(Reply::Runs(runs))) => self.runs_answered(None, Some(runs)),
-            (ResyncStep::Digests(range), _) => self.digests_answered(range, slot, &replies),
+            (ResyncStep::Digests(range), _) => self.digests_answered(range, slot, replies),
             (ResyncStep::Read(key), Some(Reply::RunsWith(runs, data))) => {
                 let Some(Entry::Copying(piece)) = self.table.get_mut(key) else { return };
                 let bytes = data.len() as u64;

@@ -31,7 +31,7 @@ pub fn pieces(source: &[Run], target: &[Run], mut each: impl FnMut(Piece)) -> u6
             };
             match (&mut pending, next) {
                 (Some(Piece::Copy(before)), Some(Piece::Copy(now))) if before.end() == now.offset => {
-                    before.len += now.len
+                    before.len += now.len;
                 }
                 (Some(Piece::Compare(before)), Some(Piece::Compare(now))) if before.end() == now.offset => {
                     before.len += now.len;

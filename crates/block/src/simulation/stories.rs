@@ -151,18 +151,18 @@ fn storm(seed: u64, power: bool) {
 
 #[test]
 fn processes_die_and_connections_break() {
-    play(400, |seed| storm(seed, false));
+    play(300, |seed| storm(seed, false));
 }
 
 #[test]
 fn machines_lose_power() {
-    play(600, |seed| storm(seed, true));
+    play(400, |seed| storm(seed, true));
 }
 
 /// Snapshots under load and failures: the same on every replica, and never different later.
 #[test]
 fn snapshots_are_one_instant_and_never_change() {
-    play(300, |seed| {
+    play(200, |seed| {
         let mut world = World::new(seed, 3, BLOCKS);
         world.start_engine();
         world.run_until("the first start", World::everybody_in_sync);
@@ -249,7 +249,7 @@ fn an_older_engine_is_fenced() {
 /// A replica that was away gets what changed and nothing else.
 #[test]
 fn a_replica_that_was_away_gets_only_what_changed() {
-    play(50, |seed| {
+    play(10, |seed| {
         let mut world = World::new(seed, 3, 4096);
         world.start_engine();
         world.run_until("the first start", World::everybody_in_sync);

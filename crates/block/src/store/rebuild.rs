@@ -88,7 +88,12 @@ impl Store {
             return Ok(record);
         };
         let frozen = known.id != old.head && wanted.id != head;
-        if frozen && known.complete && known.absorbed == wanted.absorbed && known.size == wanted.size {
+        if frozen
+            && wanted.complete
+            && known.complete
+            && known.absorbed == wanted.absorbed
+            && known.size == wanted.size
+        {
             record.complete = true;
             record.files = known.files;
             return Ok(record);

@@ -99,7 +99,7 @@ pub async fn give(
     };
     let (frozen, error) = failed;
     tracing::warn!(error = format!("{error:#}"), "the handover failed; going on");
-    process.go_on(frozen, true).await.context("could not go on after a handover that failed")?;
+    process.go_on(frozen).await.context("could not go on after a handover that failed")?;
     Ok(false)
 }
 

@@ -165,15 +165,13 @@ impl Process<'_> {
         }
     }
 
-    /// Serves again what was frozen, after a handover that came to nothing.
-    pub async fn go_on(&mut self, frozen: FrozenFrontends, closed: bool) -> anyhow::Result<()> {
-        if closed {
-            // The size may have grown since the start.
-            let config = Config { size: 0, ..self.arguments.config() };
-            self.running = Running::start(config, self.key.clone());
-            self.control.attend(self.running.clone());
-            self.running.ready().await?;
-        }
+    /// Opens the volume again and serves what was frozen, after a handover that came to nothing.
+    pub async fn go_on(&mut self, frozen: FrozenFrontends) -> anyhow::Result<()> {
+        // The size may have grown since the start.
+        let config = Config { size: 0, ..self.arguments.config() };
+        self.running = Running::start(config, self.key.clone());
+        self.control.attend(self.running.clone());
+        self.running.ready().await?;
         let volume = Served(self.running.volume());
         self.frontends = Some(frozen.resume(&self.arguments.frontends, &self.identity, &volume)?);
         Ok(())

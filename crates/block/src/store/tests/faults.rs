@@ -1,11 +1,11 @@
 //! A disk that fails: the store says so, takes no more changes where it no longer knows what is there, and never
 //! serves something in between.
 
-use super::{block, blocks, created, reopened, spec};
+use super::{as_disk, block, blocks, created, reopened, spec};
 use crate::disk::simulated::{Operation, Simulated};
 use crate::geometry::BLOCK;
 use crate::ids::LayerId;
-use crate::store::StoreError;
+use crate::store::{CloneOptions, CreateOptions, OpenOptions, Store, StoreError};
 use crate::wire::message::{FailureKind, Membership};
 
 #[test]
@@ -85,6 +85,43 @@ fn a_change_of_the_tree_that_fails_anywhere_happened_or_did_not() {
             } else if store.head() != head {
                 // The same request again succeeds: leftovers are not in the way.
                 store.snapshot(spec("second"), head).unwrap();
+            }
+        }
+    }
+}
+
+/// Making a volume, or a clone, with the power going at every point: there is a whole volume afterwards or none, and
+/// then a second attempt succeeds.
+#[test]
+fn a_volume_or_clone_whose_making_was_cut_short_is_whole_or_not_there() {
+    for clone in [false, true] {
+        for (cut, seed) in (0..40).flat_map(|cut| (0..12).map(move |seed| (cut, seed))) {
+            let disk = Simulated::new();
+            let source = created(&disk, 16);
+            source.write_stamp(3, 7);
+            source.take("golden");
+            let target = disk.sibling();
+            let make = |source: &Store| {
+                if clone {
+                    source.clone_to("golden", &target, &CloneOptions::default())
+                } else {
+                    Store::create(as_disk(&target), CreateOptions::new(16 * BLOCK)).map(drop)
+                }
+            };
+            disk.cut_power_after(cut);
+            let done = make(&source).is_ok();
+            drop(source);
+            disk.crash(seed);
+            let expected = if clone { 7 } else { 0 };
+            let source = reopened(&disk);
+            assert_eq!(source.read_snapshot("golden", blocks(3, 1)), [7]);
+            match Store::open(as_disk(&target), OpenOptions::default()) {
+                Ok(store) => assert_eq!(store.read_stamps(blocks(3, 1)), [expected]),
+                Err(StoreError::NotAVolume { .. }) => {
+                    assert!(!done, "a volume is lost, cut {cut}, seed {seed}");
+                    make(&source).unwrap();
+                }
+                Err(error) => panic!("cut {cut}, seed {seed}: {error}"),
             }
         }
     }

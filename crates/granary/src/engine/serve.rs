@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::arguments::EngineArgs;
 use super::control::{Control, Order};
-use super::handover;
+use super::handover::{self, Inherited};
 use super::volume::Served;
 
 /// How long requests in flight may take to end before the volume is closed under them.
@@ -76,14 +76,13 @@ pub async fn run(arguments: &EngineArgs) -> anyhow::Result<()> {
 }
 
 impl Process<'_> {
-    async fn open(&mut self, inherited: Option<FrozenFrontends>) -> anyhow::Result<()> {
+    async fn open(&mut self, inherited: Option<Inherited>) -> anyhow::Result<()> {
         self.running.ready().await?;
         let volume = Served(self.running.volume());
         let specs = &self.arguments.frontends;
         let (frontends, places) = match inherited {
-            Some(frozen) => {
-                let frontends = frozen.resume(specs, &self.identity, &volume)?;
-                (frontends, specs.iter().map(ToString::to_string).collect())
+            Some(inherited) => {
+                (inherited.frontends.resume(specs, &self.identity, &volume)?, inherited.places)
             }
             None => Frontends::start(specs, &self.identity, &volume).await?,
         };

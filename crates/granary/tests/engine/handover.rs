@@ -77,6 +77,7 @@ fn a_mounted_file_system_outlives_its_engine() {
             assert!(content == vec![round + 1; 8 << 20], "file {round} is not what was written");
         }
         run("umount", &[mounted.as_os_str()]).await;
+        assert!(engine.line.contains("/dev/loop"), "the last engine knows the device: {}", engine.line);
         cluster.assert_equal("e");
         engine.stop().await;
         assert!(!exists(&link), "the link to the device is left behind");

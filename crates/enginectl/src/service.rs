@@ -157,9 +157,9 @@ impl Engine for Service {
         Ok(Response::new(v1::Done {}))
     }
 
-    async fn handover(&self, request: Request<v1::HandoverRequest>) -> Reply<v1::Done> {
+    async fn handover(&self, request: Request<v1::HandoverRequest>) -> Reply<v1::HandoverReply> {
         let request = request.into_inner();
         self.ask(|answer| Ask::Handover { request, answer }).await?;
-        Ok(Response::new(v1::Done {}))
+        Ok(Response::new(v1::HandoverReply { frontends: self.frontends.borrow().clone() }))
     }
 }

@@ -15,7 +15,7 @@ pub fn list(layers: &[Layer]) -> Vec<v1::Snapshot> {
         .iter()
         .filter_map(|layer| layer.snapshot.as_ref().map(|spec| describe(layers, layer, spec)))
         .collect();
-    snapshots.sort_by_key(|snapshot| depth(layers, &snapshot.name));
+    snapshots.sort_by_cached_key(|snapshot| depth(layers, &snapshot.name));
     snapshots
 }
 

@@ -377,10 +377,15 @@ impl Engine {
         }
     }
 
-    fn message(&self) -> String {
-        if self.phase == Phase::Gathering {
-            return self.refusal.clone();
+    pub(super) fn message(&self) -> String {
+        let away = self.who_is_away();
+        if self.phase == Phase::Gathering && !self.refusal.is_empty() {
+            return if away.is_empty() { self.refusal.clone() } else { format!("{}; {away}", self.refusal) };
         }
+        away
+    }
+
+    fn who_is_away(&self) -> String {
         let missing: Vec<_> = self
             .places
             .iter()

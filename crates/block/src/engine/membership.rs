@@ -101,7 +101,7 @@ impl Engine {
                 self.refusal = refusal.to_string();
                 if self.now >= self.began + self.config.start_timeout || silent.is_empty() && stands(&refusal)
                 {
-                    let reason = format!("volume {} cannot start: {refusal}", self.config.volume);
+                    let reason = format!("volume {} cannot start: {}", self.config.volume, self.message());
                     self.stop(StopReason::CannotStart(reason));
                 }
                 false

@@ -19,8 +19,15 @@ use super::serve::{Process, close};
 /// How long the old engine may take for its last requests and for closing the volume.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a process gets from the one before.
+pub struct Inherited {
+    pub frontends: FrozenFrontends,
+    /// Where each is reached.
+    pub places: Vec<String>,
+}
+
 /// The new process's part: asks the engine behind `old` for its frontends. On an error the old one goes on.
-pub async fn take(arguments: &EngineArgs, old: &Address) -> anyhow::Result<FrozenFrontends> {
+pub async fn take(arguments: &EngineArgs, old: &Address) -> anyhow::Result<Inherited> {
     let Address::Unix(path) = old else {
         bail!("--takeover needs the unix:///path of the old engine's control, not {old}");
     };
@@ -36,7 +43,7 @@ pub async fn take(arguments: &EngineArgs, old: &Address) -> anyhow::Result<Froze
         size: arguments.size.unwrap_or(0),
     };
     let mut client = granary_enginectl::connect(old).await?;
-    client
+    let accepted = client
         .handover(request)
         .await
         .map_err(|status| anyhow::anyhow!("the engine at {old} does not hand over: {}", status.message()))?;
@@ -48,9 +55,10 @@ pub async fn take(arguments: &EngineArgs, old: &Address) -> anyhow::Result<Froze
         tokio::task::spawn_blocking(move || FrozenFrontends::receive(&stream)).await?
     };
     let received = tokio::time::timeout(PATIENCE, received).await;
-    received
+    let frontends = received
         .context("the old engine did not let go in time")?
-        .context("the old engine did not let go, and goes on by itself; look at its log")
+        .context("the old engine did not let go, and goes on by itself; look at its log")?;
+    Ok(Inherited { frontends, places: accepted.into_inner().frontends })
 }
 
 /// The old process's part. True: the next one serves now, and this one must end without touching anything.
@@ -99,7 +107,7 @@ pub async fn give(
     };
     let (frozen, error) = failed;
     tracing::warn!(error = format!("{error:#}"), "the handover failed; going on");
-    process.go_on(frozen, true).await.context("could not go on after a handover that failed")?;
+    process.go_on(frozen).await.context("could not go on after a handover that failed")?;
     Ok(false)
 }
 

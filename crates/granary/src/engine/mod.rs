@@ -30,12 +30,15 @@ pub fn run(arguments: &EngineArgs) -> ExitCode {
     });
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("granary: volume {}: {error:#}", arguments.volume);
-            match error.downcast_ref() {
-                Some(StopReason::Fenced) => ExitCode::from(FENCED),
-                _ => ExitCode::FAILURE,
+        Err(error) => match error.downcast_ref() {
+            Some(StopReason::Fenced) => {
+                eprintln!("granary: volume {}: {error}", arguments.volume);
+                ExitCode::from(FENCED)
             }
-        }
+            _ => {
+                eprintln!("granary: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }

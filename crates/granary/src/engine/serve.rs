@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::arguments::EngineArgs;
 use super::control::{Control, Order};
-use super::handover;
+use super::handover::{self, Inherited};
 use super::volume::Served;
 
 /// How long requests in flight may take to end before the volume is closed under them.
@@ -76,14 +76,13 @@ pub async fn run(arguments: &EngineArgs) -> anyhow::Result<()> {
 }
 
 impl Process<'_> {
-    async fn open(&mut self, inherited: Option<FrozenFrontends>) -> anyhow::Result<()> {
+    async fn open(&mut self, inherited: Option<Inherited>) -> anyhow::Result<()> {
         self.running.ready().await?;
         let volume = Served(self.running.volume());
         let specs = &self.arguments.frontends;
         let (frontends, places) = match inherited {
-            Some(frozen) => {
-                let frontends = frozen.resume(specs, &self.identity, &volume)?;
-                (frontends, specs.iter().map(ToString::to_string).collect())
+            Some(inherited) => {
+                (inherited.frontends.resume(specs, &self.identity, &volume)?, inherited.places)
             }
             None => Frontends::start(specs, &self.identity, &volume).await?,
         };
@@ -165,15 +164,13 @@ impl Process<'_> {
         }
     }
 
-    /// Serves again what was frozen, after a handover that came to nothing.
-    pub async fn go_on(&mut self, frozen: FrozenFrontends, closed: bool) -> anyhow::Result<()> {
-        if closed {
-            // The size may have grown since the start.
-            let config = Config { size: 0, ..self.arguments.config() };
-            self.running = Running::start(config, self.key.clone());
-            self.control.attend(self.running.clone());
-            self.running.ready().await?;
-        }
+    /// Opens the volume again and serves what was frozen, after a handover that came to nothing.
+    pub async fn go_on(&mut self, frozen: FrozenFrontends) -> anyhow::Result<()> {
+        // The size may have grown since the start.
+        let config = Config { size: 0, ..self.arguments.config() };
+        self.running = Running::start(config, self.key.clone());
+        self.control.attend(self.running.clone());
+        self.running.ready().await?;
         let volume = Served(self.running.volume());
         self.frontends = Some(frozen.resume(&self.arguments.frontends, &self.identity, &volume)?);
         Ok(())

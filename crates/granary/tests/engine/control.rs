@@ -115,7 +115,11 @@ fn mistakes_are_told_with_the_way_out() {
             }
         };
         let wrong = cluster.path("wrong-key");
-        refused("e", &["--key-file", wrong.to_str().unwrap(), "--start-timeout", "1"], &["key"]);
+        refused(
+            "e",
+            &["--key-file", wrong.to_str().unwrap(), "--start-timeout", "1"],
+            &["the key", &cluster.addresses[0]],
+        );
         refused("e", &["--size", "1GiB"], &["engine-ctl expand"]);
         refused("e", &["--control", "tcp://0.0.0.0:0"], &["loopback"]);
         refused("e", &["--takeover", &cluster.url("nobody")], &["no engine answers"]);

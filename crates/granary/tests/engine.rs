@@ -10,5 +10,9 @@ mod control;
 mod failures;
 #[path = "engine/handover.rs"]
 mod handover;
+#[path = "engine/lab.rs"]
+mod lab;
+#[path = "engine/rounds.rs"]
+mod rounds;
 #[path = "engine/stamps.rs"]
 mod stamps;

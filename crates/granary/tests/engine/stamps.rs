@@ -80,7 +80,12 @@ impl Stamps {
 
     /// How many writes were acknowledged, more or less: what was lost with an engine counts too.
     pub fn writes(&self) -> u64 {
-        self.blocks.borrow().iter().map(|block| block.acknowledged).sum()
+        self.versions().iter().sum()
+    }
+
+    /// What was acknowledged last, of each block.
+    pub fn versions(&self) -> Vec<u64> {
+        self.blocks.borrow().iter().map(|block| block.acknowledged).collect()
     }
 
     fn len(&self) -> usize {
@@ -156,7 +161,7 @@ impl Stamps {
     }
 
     async fn flush<V: Volume>(&self, volume: &V) -> Result<(), VolumeError> {
-        let before: Vec<_> = self.blocks.borrow().iter().map(|block| block.acknowledged).collect();
+        let before = self.versions();
         volume.flush().await?;
         for (block, acknowledged) in self.blocks.borrow_mut().iter_mut().zip(before) {
             block.flushed = acknowledged;

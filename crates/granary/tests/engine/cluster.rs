@@ -40,6 +40,10 @@ impl Process {
         process
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -80,6 +84,8 @@ pub struct Cluster {
     pub replicas: Vec<Option<Process>>,
     pub lab: Option<Lab>,
     pub addresses: Vec<String>,
+    /// Where control is, when it is not at the engine's own socket.
+    pub control: Option<String>,
     flags: Vec<String>,
     home: tempfile::TempDir,
 }
@@ -120,7 +126,7 @@ impl Cluster {
             std::fs::set_permissions(home.path().join(name), PermissionsExt::from_mode(0o600)).unwrap();
         }
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        Self { replicas: Vec::new(), lab: None, addresses: Vec::new(), flags, home }
+        Self { replicas: Vec::new(), lab: None, addresses: Vec::new(), control: None, flags, home }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -155,6 +161,10 @@ impl Cluster {
     }
 
     pub fn replica_command(&self, number: usize, listen: &str) -> Command {
+        self.replica_with_key(number, listen, "key")
+    }
+
+    pub fn replica_with_key(&self, number: usize, listen: &str, key: &str) -> Command {
         let mut command = match &self.lab {
             Some(lab) => {
                 let command = self.granary_by(lab.at(number, env!("CARGO_BIN_EXE_granary")), "replica");
@@ -163,7 +173,7 @@ impl Cluster {
             None => self.granary("replica"),
         };
         command.arg("--dir").arg(self.directory(number));
-        command.arg("--key-file").arg(self.path("key")).args(["--listen", listen]);
+        command.arg("--key-file").arg(self.path(key)).args(["--listen", listen]);
         // The size is only for a new one: it may have grown since.
         let given = self.flags.chunks(2).filter(|flag| flag[0] != "--size" || !self.directory(number).exists());
         command.args(given.flatten());
@@ -217,7 +227,8 @@ impl Cluster {
 
     pub fn try_ctl(&self, name: &str, arguments: &[&str]) -> Output {
         let mut command = self.granary("engine-ctl");
-        command.args(["--control", &self.url(name)]).args(arguments).output().unwrap()
+        let control = self.control.clone().unwrap_or_else(|| self.url(name));
+        command.args(["--control", &control]).args(arguments).output().unwrap()
     }
 
     /// What it answered, as people see it.

@@ -16,9 +16,13 @@ mod handover;
 mod hostile;
 #[path = "engine/lab.rs"]
 mod lab;
+#[path = "engine/large.rs"]
+mod large;
 #[path = "engine/programs.rs"]
 mod programs;
 #[path = "engine/rounds.rs"]
 mod rounds;
+#[path = "engine/snapshots.rs"]
+mod snapshots;
 #[path = "engine/stamps.rs"]
 mod stamps;

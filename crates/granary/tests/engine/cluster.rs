@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -42,6 +42,13 @@ impl Process {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The most memory it ever had.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -92,13 +99,13 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new(size: u64) -> Self {
-        Self::with_flags(&["--size", &size.to_string()])
+        Self::with_flags(3, &["--size", &size.to_string()])
     }
 
-    /// With these flags for each replica.
-    pub fn with_flags(flags: &[&str]) -> Self {
+    /// So many replicas, with these flags for each.
+    pub fn with_flags(replicas: usize, flags: &[&str]) -> Self {
         let mut cluster = Self::prepare(flags);
-        for number in 0..3 {
+        for number in 0..replicas {
             let process = Process::start(cluster.replica_command(number, "127.0.0.1:0"));
             cluster.addresses.push(process.line.split(' ').nth(1).unwrap().to_owned());
             cluster.replicas.push(Some(process));
@@ -180,6 +187,12 @@ impl Cluster {
         command
     }
 
+    /// What a replica's files take on its disk.
+    pub fn disk_usage(&self, number: usize) -> u64 {
+        let files = std::fs::read_dir(self.directory(number)).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).sum()
+    }
+
     pub fn kill_replica(&mut self, number: usize) {
         self.replicas[number].take().unwrap().kill();
     }
@@ -225,10 +238,15 @@ impl Cluster {
         Process::start(self.engine_command(name, flags))
     }
 
-    pub fn try_ctl(&self, name: &str, arguments: &[&str]) -> Output {
+    pub fn ctl_command(&self, name: &str, arguments: &[&str]) -> Command {
         let mut command = self.granary("engine-ctl");
         let control = self.control.clone().unwrap_or_else(|| self.url(name));
-        command.args(["--control", &control]).args(arguments).output().unwrap()
+        command.args(["--control", &control]).args(arguments);
+        command
+    }
+
+    pub fn try_ctl(&self, name: &str, arguments: &[&str]) -> Output {
+        self.ctl_command(name, arguments).output().unwrap()
     }
 
     /// What it answered, as people see it.

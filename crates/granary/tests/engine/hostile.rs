@@ -122,13 +122,6 @@ impl Port {
     }
 }
 
-/// The most memory it ever had.
-fn peak(process: &Process) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
 fn descriptors(process: &Process) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", process.id())).unwrap().count()
 }
@@ -162,7 +155,7 @@ fn nobody_gets_far_at_any_port_and_nobody_else_notices() {
         let stamps = Stamps::new(64, 21);
         serves(&cluster, &stamps).await;
         let replica = cluster.replicas[0].as_ref().unwrap();
-        let before = [&engine, replica].map(|process| (peak(process), descriptors(process)));
+        let before = [&engine, replica].map(|process| (process.peak_memory(), descriptors(process)));
 
         let volume = cluster.client("e").await;
         let load = stamps.load(&volume);
@@ -191,7 +184,7 @@ fn nobody_gets_far_at_any_port_and_nobody_else_notices() {
         let metrics = cluster.ctl("e", &["metrics"]);
         assert_eq!(metrics["errors"], 0, "{metrics}");
         for (process, (memory, files)) in [&engine, replica].into_iter().zip(before) {
-            let grown = peak(process).saturating_sub(memory);
+            let grown = process.peak_memory().saturating_sub(memory);
             assert!(grown < BOUND, "{} MiB more than before: {}", grown / MIB, process.line);
             let began = Instant::now();
             while descriptors(process) > files {
@@ -210,7 +203,7 @@ fn what_the_control_is_asked_has_limits() {
     on_one_thread(async {
         let cluster = Cluster::new(64 * MIB);
         let engine = cluster.engine("e", &[]);
-        let before = peak(&engine);
+        let before = engine.peak_memory();
         let mut control = granary_enginectl::connect(&cluster.url("e").parse().unwrap()).await.unwrap();
         for len in [10 << 10, 3 << 20, 32 << 20] {
             let labels = [("label".to_owned(), "x".repeat(len))].into();
@@ -221,7 +214,7 @@ fn what_the_control_is_asked_has_limits() {
         }
         assert_eq!(cluster.states("e"), ["inSync"; 3]);
         assert_eq!(cluster.ctl("e", &["status"])["snapshots"], 0);
-        let grown = peak(&engine) - before;
+        let grown = engine.peak_memory() - before;
         assert!(grown < BOUND, "{} MiB more than before", grown / MIB);
         engine.stop().await;
     });

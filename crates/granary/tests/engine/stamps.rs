@@ -36,9 +36,19 @@ impl Block {
     }
 }
 
+/// When a version was issued and, if it was, acknowledged, in the order of the verifier's own doings.
+#[derive(Clone, Copy)]
+struct Moments {
+    issued: u64,
+    acknowledged: Option<u64>,
+}
+
 #[derive(Clone)]
 pub struct Stamps {
     blocks: Rc<RefCell<Vec<Block>>>,
+    /// Of each block, each version's; the first belongs to version 1.
+    history: Rc<RefCell<Vec<Vec<Moments>>>>,
+    clock: Rc<Cell<u64>>,
     stop: Rc<Cell<bool>>,
     random: Rc<Cell<u64>>,
 }
@@ -60,6 +70,8 @@ impl Stamps {
     pub fn new(blocks: usize, seed: u64) -> Self {
         Self {
             blocks: Rc::new(RefCell::new(vec![Block::default(); blocks])),
+            history: Rc::new(RefCell::new(vec![Vec::new(); blocks])),
+            clock: Rc::default(),
             stop: Rc::default(),
             random: Rc::new(Cell::new(seed | 1)),
         }
@@ -155,9 +167,17 @@ impl Stamps {
     async fn write<V: Volume>(&self, volume: &V, block: usize) -> Result<(), VolumeError> {
         let version = self.blocks.borrow()[block].issued + 1;
         self.blocks.borrow_mut()[block].issued = version;
+        let moments = Moments { issued: self.tick(), acknowledged: None };
+        self.history.borrow_mut()[block].push(moments);
         volume.write((block * BLOCK) as u64, stamped(block, version), false).await?;
         self.blocks.borrow_mut()[block].acknowledged = version;
+        self.history.borrow_mut()[block][version as usize - 1].acknowledged = Some(self.tick());
         Ok(())
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
     }
 
     async fn flush<V: Volume>(&self, volume: &V) -> Result<(), VolumeError> {
@@ -193,6 +213,42 @@ impl Stamps {
     /// Every block is at least what was flushed, and what it is now is what it is from here on.
     pub async fn check_flushed<V: Volume>(&self, volume: &V) {
         self.check(volume, |block| block.flushed).await;
+    }
+
+    /// The volume is what it was at some moment between these two: there is a time before which everything that was
+    /// acknowledged is in it, and after which nothing that was issued is. What came later is forgotten.
+    pub async fn check_moment<V: Volume>(&self, volume: &V, (from, to): (u64, u64)) {
+        let (mut earliest, mut latest) = (from, to);
+        for number in 0..self.len() {
+            let data = volume.read((number * BLOCK) as u64, BLOCK as u32).await.unwrap();
+            let version = version_of(number, &data) as usize;
+            let history = &self.history.borrow()[number];
+            if version > 0 {
+                earliest = earliest.max(history[version - 1].issued);
+            }
+            if let Some(missing) = history[version..].iter().find_map(|moments| moments.acknowledged) {
+                latest = latest.min(missing);
+            }
+            let block = &mut self.blocks.borrow_mut()[number];
+            let (version, issued) = (version as u64, block.issued);
+            *block = Block {
+                issued,
+                acknowledged: version,
+                flushed: version,
+                seen: version,
+                settled: version,
+                lost: issued,
+            };
+        }
+        assert!(
+            earliest <= latest,
+            "something issued at {earliest} is there, and something acknowledged at {latest} is not"
+        );
+    }
+
+    /// Now, as [`Self::check_moment`] counts.
+    pub fn moment(&self) -> u64 {
+        self.tick()
     }
 
     async fn check<V: Volume>(&self, volume: &V, least: impl Fn(&Block) -> u64) {

@@ -113,7 +113,8 @@ fn qemu_io_reads_what_it_wrote_zeroed_and_discarded() {
             "read -P 8 16M 513",
         ];
         let commands = steps.iter().flat_map(|step| ["-c", *step]);
-        let arguments: Vec<_> = ["-t", "none", "-f", "raw"].into_iter().chain(commands).chain([&*uri]).collect();
+        let arguments: Vec<_> =
+            ["-t", "none", "-f", "raw"].into_iter().chain(commands).chain([&*uri]).collect();
         while_replicas_fail(&mut cluster, async {
             for _ in 0..3 {
                 let output = run("qemu-io", &arguments).await;
@@ -132,8 +133,7 @@ fn fio_verifies_what_it_wrote() {
         let engine = cluster.engine("e", &[]);
         let uri = uri(&cluster);
         let fio = |block: &str, offset: &str| {
-            let changing =
-                [format!("--bs={block}"), format!("--offset={offset}"), format!("--uri={uri}")];
+            let changing = [format!("--bs={block}"), format!("--offset={offset}"), format!("--uri={uri}")];
             let fixed = [
                 "--name=load",
                 "--ioengine=nbd",

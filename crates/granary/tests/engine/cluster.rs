@@ -182,7 +182,8 @@ impl Cluster {
         command.arg("--dir").arg(self.directory(number));
         command.arg("--key-file").arg(self.path(key)).args(["--listen", listen]);
         // The size is only for a new one: it may have grown since.
-        let given = self.flags.chunks(2).filter(|flag| flag[0] != "--size" || !self.directory(number).exists());
+        let given =
+            self.flags.chunks(2).filter(|flag| flag[0] != "--size" || !self.directory(number).exists());
         command.args(given.flatten());
         command
     }

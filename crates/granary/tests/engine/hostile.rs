@@ -58,7 +58,8 @@ fn control_port(address: String) -> Port {
     let preface = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &*http2_frame(4, 0, 0, 0, &[])].concat();
     let giant_frame = [preface.clone(), http2_frame(0, 0, 1, 0xff_ffff, &[1; 1 << 16])].concat();
     // A header that never ends, in pieces that each are small enough.
-    let endless = [http2_frame(1, 0, 1, 1024, &[0; 1024]), http2_frame(9, 0, 1, 16384, &[0; 16384]).repeat(200)];
+    let endless =
+        [http2_frame(1, 0, 1, 1024, &[0; 1024]), http2_frame(9, 0, 1, 16384, &[0; 16384]).repeat(200)];
     let endless = [preface.clone(), endless.concat()].concat();
     let pings = [preface.clone(), http2_frame(6, 0, 0, 8, &[1; 8]).repeat(50_000)].concat();
     let settings = [preface.clone(), http2_frame(4, 0, 0, 0, &[]).repeat(50_000)].concat();

@@ -147,11 +147,7 @@ fn ip(arguments: &[&str]) {
 fn run(program: &str, arguments: &[&str]) {
     let output = Command::new(program).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program} cannot run: {error}"));
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A test that was killed could not clean up.

@@ -34,7 +34,9 @@ enum Card {
     EngineKilled,
     EngineHangs,
     /// Another one takes the volume, while this one is alive or not able to notice.
-    EngineReplaced { hangs: bool },
+    EngineReplaced {
+        hangs: bool,
+    },
     EverybodyKilled,
 }
 
@@ -143,7 +145,8 @@ impl Game {
     }
 
     async fn play(&mut self, card: Card) {
-        let needs_engine = matches!(card, Card::EngineKilled | Card::EngineHangs | Card::EngineReplaced { .. });
+        let needs_engine =
+            matches!(card, Card::EngineKilled | Card::EngineHangs | Card::EngineReplaced { .. });
         if needs_engine && self.engine.is_none() {
             self.heal().await;
         }
@@ -210,14 +213,13 @@ impl Game {
 
     /// The older one must notice that it is fenced, at the latest when it wakes up.
     async fn replace_engine(&mut self, hangs: bool) {
+        // One that has lost all its replicas would take them back from the newer one.
+        self.heal().await;
         let Some(mut older) = self.engine.take() else { return };
         if hangs {
             older.signal(Signal::STOP);
         }
-        let newer = self.next_engine();
-        self.random.pause().await;
-        self.heal_replicas();
-        self.engine = Some(newer.await.unwrap());
+        self.engine = Some(self.next_engine().await.unwrap());
         older.signal(Signal::CONT);
         self.engine_hangs = false;
         assert_eq!(older.ended().await.code(), Some(8), "fenced has an exit code of its own");
@@ -262,7 +264,9 @@ impl Game {
 }
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
 #[test]

@@ -30,9 +30,27 @@ struct Block {
 }
 
 impl Block {
-    fn may_be(&self, version: u64, least: u64) -> bool {
-        let alive = version == self.settled || version > self.lost;
-        alive && (least..=self.issued).contains(&version)
+    /// What it is now is what it is from here on.
+    fn settle(&mut self, version: u64) {
+        let issued = self.issued;
+        *self = Self {
+            issued,
+            acknowledged: version,
+            flushed: version,
+            seen: version,
+            settled: version,
+            lost: issued,
+        };
+    }
+
+    fn assert_may_be(&self, number: usize, version: u64, least: u64) {
+        let Self { issued, settled, lost, .. } = *self;
+        let alive = version == settled || version > lost;
+        assert!(
+            alive && (least..=issued).contains(&version),
+            "block {number} has version {version}, which is not one of {least}..={issued}, or was lost before: it was \
+             found with {settled} when {lost} was the newest"
+        );
     }
 }
 
@@ -197,10 +215,7 @@ impl Stamps {
         let data = volume.read((number * BLOCK) as u64, BLOCK as u32).await?;
         let version = version_of(number, &data);
         let block = &mut self.blocks.borrow_mut()[number];
-        assert!(
-            block.may_be(version, least),
-            "block {number} was read as version {version} although {least} was there before"
-        );
+        block.assert_may_be(number, version, least);
         block.seen = version;
         Ok(())
     }
@@ -230,15 +245,7 @@ impl Stamps {
                 latest = latest.min(missing);
             }
             let block = &mut self.blocks.borrow_mut()[number];
-            let (version, issued) = (version as u64, block.issued);
-            *block = Block {
-                issued,
-                acknowledged: version,
-                flushed: version,
-                seen: version,
-                settled: version,
-                lost: issued,
-            };
+            block.settle(version as u64);
         }
         assert!(
             earliest <= latest,
@@ -256,20 +263,8 @@ impl Stamps {
             let data = volume.read((number * BLOCK) as u64, BLOCK as u32).await.unwrap();
             let version = version_of(number, &data);
             let block = &mut self.blocks.borrow_mut()[number];
-            let (least, Block { issued, settled, lost, .. }) = (least(block), *block);
-            assert!(
-                block.may_be(version, least),
-                "block {number} has version {version}, not one of {least}..={issued}, of which {lost} and before were \
-                 lost except {settled}"
-            );
-            *block = Block {
-                issued,
-                acknowledged: version,
-                flushed: version,
-                seen: version,
-                settled: version,
-                lost: issued,
-            };
+            block.assert_may_be(number, version, least(block));
+            block.settle(version);
         }
     }
 }

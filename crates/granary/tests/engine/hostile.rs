@@ -93,7 +93,7 @@ fn throw(address: &str, bytes: &[u8]) {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     // The other side may hang up in the middle.
     stream.write_all(bytes).ok();
-    stream.read(&mut [0; 4096]).ok();
+    stream.read_exact(&mut [0; 64]).ok();
 }
 
 impl Port {

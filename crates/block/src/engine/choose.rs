@@ -53,9 +53,10 @@ pub fn choose(known: &Known<'_>) -> Choice {
         return Choice::Wait(Refusal::Nobody);
     }
     let highest = known.infos.iter().map(|(_, info)| info.membership.generation).max().unwrap_or_default();
-    // A replica whose record does not name itself was never told that it is in sync.
+    // A replica whose record does not name itself was never told that it is in sync; one under rebuild was told who is.
     let speakers = known.infos.iter().filter(|(_, info)| {
-        !info.rebuilding && info.membership.members.iter().any(|member| member.replica == info.replica)
+        let members = &info.membership.members;
+        info.rebuilding && !members.is_empty() || members.iter().any(|member| member.replica == info.replica)
     });
     let Some((_, newest)) = speakers.max_by_key(|(_, info)| info.membership.generation) else {
         return fresh(known, highest);

@@ -255,7 +255,8 @@ mod tests {
         let mut filling = says(2, 8, &[1, 2], 1);
         filling.rebuilding = true;
         assert_eq!(members(&decide(&[says(1, 8, &[1, 2], 1), filling.clone()], 0)), [0]);
-        assert_eq!(decide(&[filling], 0), Choice::Wait(Refusal::OnlyRebuilding));
+        let told = Choice::Wait(Refusal::MayBeNewer("r1".into(), Generation(8)));
+        assert_eq!(decide(&[filling], 0), told, "it knows who was in sync when its rebuild began");
     }
 
     #[test]

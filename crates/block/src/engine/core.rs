@@ -415,6 +415,12 @@ impl Engine {
         )
     }
 
+    /// Writes that nobody waits for any more may still be on their way.
+    #[cfg(test)]
+    pub fn is_still(&self) -> bool {
+        self.changing == 0
+    }
+
     /// Which of the configured replicas have every acknowledged write.
     pub fn in_sync_slots(&self) -> Vec<usize> {
         self.in_sync().iter().map(Slot::index).collect()

@@ -30,8 +30,16 @@ impl Engine {
         if self.phase != Phase::Gathering && info.membership.generation > self.highest {
             let theirs = &info.membership.members;
             let of_ours = theirs.is_empty() || theirs.iter().any(|member| self.is_named(member.replica));
-            if self.is_named(info.replica) || !of_ours {
+            if self.is_named(info.replica) {
                 return self.stop(StopReason::Fenced);
+            }
+            if !of_ours {
+                let reason = format!(
+                    "replica {} holds a newer record that names none of the replicas this engine began with; start \
+                     the engine again, and it will begin with those",
+                    self.places[link.slot.index()].address
+                );
+                return self.stop(StopReason::CannotStart(reason));
             }
             // A dead engine's last words to a replica that was not in sync, while ours were.
             self.highest = info.membership.generation;
@@ -40,6 +48,7 @@ impl Engine {
         let place = self.place(link.slot);
         if place.replica.is_some_and(|before| before != info.replica) {
             place.missed = Missed::Everything;
+            place.boot = None;
         }
         place.turn(Turn::Connect);
         place.replica = Some(info.replica);
@@ -159,6 +168,7 @@ impl Engine {
             let place = self.place(slot);
             place.turn(Turn::Lose);
             place.opened = false;
+            place.boot = None;
             self.groups_without(slot);
             self.plan_redial(slot);
         }
@@ -275,6 +285,7 @@ impl Engine {
         match (standing, &mut place.missed, lacking) {
             (Standing::InSync, missed, Some(_)) if phase != Phase::Serving => {
                 *missed = Missed::Marked(generation);
+                place.boot = None;
             }
             (Standing::InSync, missed, Some(lacking)) => *missed = Missed::Blocks(lacking, generation),
             (Standing::Rebuilding, Missed::Blocks(blocks, _), Some(lacking)) => *blocks |= lacking,
@@ -360,7 +371,9 @@ impl Engine {
             .slots()
             .filter(|slot| {
                 let place = &self.places[slot.index()];
+                // Only whoever was in sync with the others in this engine's life; a new start compares the rest.
                 place.standing == Standing::Waiting
+                    && place.boot.is_some()
                     && place.info.as_ref().is_some_and(|info| !info.rebuilding)
                     && self.record.members.iter().any(|member| Some(member.replica) == place.replica)
             })
@@ -372,12 +385,12 @@ impl Engine {
         let unhurt: Vec<Slot> = candidates.iter().copied().filter(intact).collect();
         // One that has answered and is under rebuild has nothing to tell.
         let away = |member: &&Member| {
-            let here = |place: &Place| {
-                place.replica == Some(member.replica) && place.standing != Standing::Away
-            };
+            let here =
+                |place: &Place| place.replica == Some(member.replica) && place.standing != Standing::Away;
             !self.places.iter().any(here)
         };
-        let others_may_come = self.record.members.iter().any(|member| away(&member)) && !self.unflushed.is_empty();
+        let others_may_come =
+            self.record.members.iter().any(|member| away(&member)) && !self.unflushed.is_empty();
         let chosen = if !unhurt.is_empty() {
             unhurt
         } else if let Some(first) = candidates.first()

@@ -165,13 +165,19 @@ impl World {
         if power {
             let seed = self.random.next();
             self.replicas[at].disk.crash(seed);
-            self.intact.remove(&at);
-            self.hurt.insert(at);
-            if self.intact.is_empty() {
-                self.guest.unflushed_may_be_lost();
-            }
+            self.lost_unflushed(at);
         }
         self.tell_lost(at);
+    }
+
+    /// What was not flushed may be gone from this replica, and from all of them when it was the last that had it.
+    fn lost_unflushed(&mut self, at: usize) {
+        self.say(|| format!("replica {at} may have lost what was not flushed"));
+        self.intact.remove(&at);
+        self.hurt.insert(at);
+        if self.intact.is_empty() {
+            self.guest.unflushed_may_be_lost();
+        }
     }
 
     /// The engines hear, sooner or later, that their connections to a replica are gone.
@@ -340,10 +346,15 @@ impl World {
     }
 
     fn run_tasks(&mut self) {
-        for replica in &self.replicas {
+        for at in 0..self.replicas.len() {
+            let replica = &self.replicas[at];
+            let before = replica.disk.losses();
             let tasks = std::mem::take(&mut *replica.tasks.lock());
             for task in tasks {
                 task();
+            }
+            if replica.disk.losses() > before {
+                self.lost_unflushed(at);
             }
         }
     }
@@ -380,11 +391,16 @@ impl World {
             return;
         };
         let name = if self.trace { format!("{request:?}").chars().take(90).collect() } else { String::new() };
+        let before = replica.disk.losses();
         let reply = service.handle(session, request);
+        let lost = replica.disk.losses() > before;
         let dull = matches!(reply, Reply::Done | Reply::Data(_) | Reply::Info(_));
         if self.trace && (!dull || name.starts_with("Control")) {
             let text: String = format!("{reply:?}").chars().take(160).collect();
             self.say(|| format!("engine {engine} → replica {at}: {name} → {text}"));
+        }
+        if lost {
+            self.lost_unflushed(at);
         }
         let twice = self.trouble && self.random.chance(1);
         let delay = self.latency();

@@ -136,13 +136,7 @@ fn any_control() -> impl Strategy<Value = Control> {
         Just(Control::Purge),
         any::<u64>().prop_map(|size| Control::Expand { size }),
         (engine(), any_membership(), any::<u64>(), layers, any_layer_id()).prop_map(
-            |(engine, record, size, layers, head)| Control::Adopt {
-                engine,
-                record,
-                size,
-                layers,
-                head
-            }
+            |(engine, record, size, layers, head)| Control::Adopt { engine, record, size, layers, head }
         ),
         any_layer_id().prop_map(|layer| Control::LayerComplete { layer }),
         (any_layer_id(), any_range()).prop_map(|(layer, range)| Control::LayerRuns { layer, range }),

@@ -69,7 +69,10 @@ conformance: ## Compare with a real kube-apiserver, built from its Go modules (n
 	tests/conformance.sh $(debug)/granary
 
 .PHONY: bench
-bench: bench-api bench-block ## Measure against peers: both of the following (use ARGS with one of them)
+bench: ## Measure against peers: bench-api, then bench-block (ARGS belong to one of them)
+	$(if $(ARGS),$(error the two take different ARGS: use make bench-api or make bench-block))
+	@$(MAKE) --no-print-directory bench-api
+	@$(MAKE) --no-print-directory bench-block
 
 .PHONY: bench-api
 bench-api: ## The API next to etcd + kube-apiserver (ARGS="--objects 5000 --seconds 3": a quick look)

@@ -19,6 +19,7 @@ usage: block.sh GRANARY [options]
   --only JOB          only this job; several may be named, one option each:
                       ${all_jobs[*]}
   --without-gluster   leave Gluster out
+  --nice N            how nice all servers and fio are (0); -15, as root, on a machine that others use, too
 END
 }
 
@@ -43,12 +44,13 @@ case ${1:-} in
 esac
 granary=$(realpath "${1:?usage: block.sh GRANARY [options]; --help lists them}")
 shift
-seconds=3 rounds=5 size=2048 jobs=() systems=(ours qsd gluster)
+seconds=3 rounds=5 size=2048 niceness=0 jobs=() systems=(ours qsd gluster)
 while (($#)); do
     case $1 in
         --seconds) seconds=$2 && shift ;;
         --rounds) rounds=$2 && shift ;;
         --size) size=$2 && shift ;;
+        --nice) niceness=$2 && shift ;;
         --only)
             [[ " ${all_jobs[*]} " == *" $2 "* ]] || {
                 echo "block.sh: there is no job $2; there are ${all_jobs[*]}" >&2
@@ -103,7 +105,7 @@ run() {
     server=$(ticks "${pids[@]}") client=$(ticks_of_children)
     # A round has its own sequence of offsets, the same for every system.
     # shellcheck disable=SC2046 # Words are wanted.
-    fio --name="$job" --output-format=json --output="$work/fio.json" --randseed="$round" --norandommap \
+    alone fio --name="$job" --output-format=json --output="$work/fio.json" --randseed="$round" --norandommap \
         "$@" $("reach_$system" "$job") >"$work/fio.log" 2>&1 &
     child[fio]=$!
     if ! wait "${child[fio]}"; then

@@ -1,6 +1,7 @@
 # The three systems that block.sh measures: starting and ending them, their processes, and how fio reaches
-# each. Sourced; needs $work (a directory on the disk that is measured), $granary and $size (MiB). All three
-# promise the same: an acknowledged write is with the operating system of every copy, a flushed one on its disk.
+# each. Sourced; needs $work (a directory on the disk that is measured), $granary, $size (MiB) and $niceness.
+# All three promise the same: an acknowledged write is with the operating system of every copy, a flushed one on
+# its disk.
 
 # Children of the script, by name; a child that was not waited for yet keeps its process id.
 declare -A child=()
@@ -19,6 +20,14 @@ await_line() {
     done
 }
 
+# alone COMMAND...: in place of the shell that calls it, in a session of its own and as nice as asked for. The
+# kernel shares the processor out among sessions first (autogroup), and Gluster's daemons each begin one, so without
+# this Gluster would get five shares of a busy machine and everybody else together one.
+alone() {
+    # shellcheck disable=SC2016 # The other shell is to expand it.
+    exec setsid bash -c 'echo "$0" 2>/dev/null >/proc/self/autogroup; exec nice -n "$0" "$@"' "$niceness" "$@"
+}
+
 stop_child() {
     [[ -v child[$1] ]] || return 0
     kill "${child[$1]}" 2>/dev/null || true
@@ -33,7 +42,7 @@ start_ours() {
     head -c 32 /dev/urandom | base64 >"$work/key"
     chmod 600 "$work/key"
     for i in 1 2 3; do
-        "$granary" replica --dir "$work/ours/r$i" --size "${size}MiB" --listen 127.0.0.1:0 --key-file "$work/key" \
+        alone "$granary" replica --dir "$work/ours/r$i" --size "${size}MiB" --listen 127.0.0.1:0 --key-file "$work/key" \
             >"$work/replica$i.out" 2>"$work/replica$i.log" &
         child[replica$i]=$!
     done
@@ -41,7 +50,7 @@ start_ours() {
         await_line "$work/replica$i.out" '^ready' "replica$i"
         replicas+=(--replica "$(awk '/^ready/ { print $2 }' "$work/replica$i.out")")
     done
-    "$granary" engine --volume bench --size "${size}MiB" --key-file "$work/key" "${replicas[@]}" \
+    alone "$granary" engine --volume bench --size "${size}MiB" --key-file "$work/key" "${replicas[@]}" \
         --frontend "nbd+unix://$work/ours.sock" --control "unix://$work/control.sock" \
         >"$work/engine.out" 2>"$work/engine.log" &
     child[engine]=$!
@@ -74,7 +83,7 @@ reach_ours() { echo "--ioengine=nbd --uri=nbd+unix:///?socket=$work/ours.sock"; 
 start_qsd() {
     mkdir -p "$work/qsd"
     truncate -s "${size}M" "$work/qsd/disk"
-    qemu-storage-daemon \
+    alone qemu-storage-daemon \
         --blockdev "driver=file,node-name=disk,filename=$work/qsd/disk,cache.direct=on,aio=native" \
         --nbd-server "addr.type=unix,addr.path=$work/qsd.sock" \
         --export type=nbd,id=export,node-name=disk,name=disk,writable=on --pidfile "$work/qsd.ready" \
@@ -131,6 +140,11 @@ END
     gluster_ volume set bench performance.write-behind off >/dev/null
     gluster_ volume set bench performance.flush-behind off >/dev/null
     gluster_ volume start bench >/dev/null
+    local pid
+    for pid in $(pids_gluster); do
+        echo "$niceness" 2>/dev/null >"/proc/$pid/autogroup" || true
+        renice -n "$niceness" -p "$pid" >/dev/null
+    done
 }
 
 check_gluster() {

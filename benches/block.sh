@@ -19,7 +19,7 @@ usage: block.sh GRANARY [options]
   --only JOB          only this job; several may be named, one option each:
                       ${all_jobs[*]}
   --without-gluster   leave Gluster out
-  --nice N            how nice all servers and fio are (0); -15, as root, on a machine that others use, too
+  --realtime          servers and fio go before everything else on the machine; needs root
 END
 }
 
@@ -44,13 +44,13 @@ case ${1:-} in
 esac
 granary=$(realpath "${1:?usage: block.sh GRANARY [options]; --help lists them}")
 shift
-seconds=3 rounds=5 size=2048 niceness=0 jobs=() systems=(ours qsd gluster)
+seconds=3 rounds=5 size=2048 realtime='' jobs=() systems=(ours qsd gluster)
 while (($#)); do
     case $1 in
         --seconds) seconds=$2 && shift ;;
         --rounds) rounds=$2 && shift ;;
         --size) size=$2 && shift ;;
-        --nice) niceness=$2 && shift ;;
+        --realtime) realtime=yes ;;
         --only)
             [[ " ${all_jobs[*]} " == *" $2 "* ]] || {
                 echo "block.sh: there is no job $2; there are ${all_jobs[*]}" >&2

@@ -1,5 +1,5 @@
 # The three systems that block.sh measures: starting and ending them, their processes, and how fio reaches
-# each. Sourced; needs $work (a directory on the disk that is measured), $granary, $size (MiB) and $niceness.
+# each. Sourced; needs $work (a directory on the disk that is measured), $granary, $size (MiB) and $realtime.
 # All three promise the same: an acknowledged write is with the operating system of every copy, a flushed one on
 # its disk.
 
@@ -20,12 +20,14 @@ await_line() {
     done
 }
 
-# alone COMMAND...: in place of the shell that calls it, in a session of its own and as nice as asked for. The
-# kernel shares the processor out among sessions first (autogroup), and Gluster's daemons each begin one, so without
-# this Gluster would get five shares of a busy machine and everybody else together one.
+# alone COMMAND...: in place of the shell that calls it, in a session of its own. The kernel shares the processor out
+# among sessions first (autogroup), and Gluster's daemons each begin one: without this Gluster would get five shares of
+# a busy machine and everybody else together one.
 alone() {
-    # shellcheck disable=SC2016 # The other shell is to expand it.
-    exec setsid bash -c 'echo "$0" 2>/dev/null >/proc/self/autogroup; exec nice -n "$0" "$@"' "$niceness" "$@"
+    if [[ -n "$realtime" ]]; then
+        exec setsid chrt --rr 1 "$@"
+    fi
+    exec setsid "$@"
 }
 
 stop_child() {
@@ -140,11 +142,9 @@ END
     gluster_ volume set bench performance.write-behind off >/dev/null
     gluster_ volume set bench performance.flush-behind off >/dev/null
     gluster_ volume start bench >/dev/null
+    [[ -n "$realtime" ]] || return 0
     local pid
-    for pid in $(pids_gluster); do
-        echo "$niceness" 2>/dev/null >"/proc/$pid/autogroup" || true
-        renice -n "$niceness" -p "$pid" >/dev/null
-    done
+    for pid in $(pids_gluster); do chrt --all-tasks --rr -p 1 "$pid"; done
 }
 
 check_gluster() {

@@ -11,6 +11,7 @@ package_of() {
     case $1 in
         cc) echo gcc libc6-dev ;;
         diff) echo diffutils ;;
+        glusterd) echo glusterfs-server ;;
         mkfs.ext4) echo e2fsprogs ;;
         mkfs.xfs) echo xfsprogs ;;
         nbdinfo | nbdcopy) echo libnbd-bin ;;

@@ -86,10 +86,11 @@ async fn operate<V: Volume>(
     tag: u16,
     Request { operation, offset, len }: Request,
 ) -> Result<i32, VolumeError> {
-    if offset.checked_add(len).is_none_or(|end| end > *volume.size().borrow()) {
-        return Err(VolumeError::Invalid);
-    }
+    let lies_within = offset.checked_add(len).is_some_and(|end| end <= *volume.size().borrow());
     match operation {
+        // It has no place, and says so with one beyond all volumes.
+        Operation::Flush => volume.flush().await?,
+        _ if !lies_within => return Err(VolumeError::Invalid),
         Operation::Read => {
             let read = volume.read(offset, len as u32).await?;
             data.give(tag, &read).map_err(|error| not_copied(&error))?;
@@ -100,7 +101,6 @@ async fn operate<V: Volume>(
             volume.write(offset, written, durable).await?;
             return Ok(len as i32);
         }
-        Operation::Flush => volume.flush().await?,
         Operation::Discard => volume.zero(offset, len, false, false).await?,
         Operation::WriteZeroes { allocate, durable } => volume.zero(offset, len, allocate, durable).await?,
         Operation::Unknown(_) => return Err(VolumeError::Invalid),

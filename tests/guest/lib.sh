@@ -6,7 +6,7 @@ blockdev() { /bin/blockdev "$@"; }
 fstrim() { /bin/fstrim "$@"; }
 
 # Says what has just been seen.
-seen() { echo "ok: $* ($(cut -d. -f1 /proc/uptime) s)"; }
+seen() { echo "ok: $* ($(seconds) s)"; }
 
 # Ends the story, with what the processes said.
 fail() {
@@ -20,14 +20,15 @@ fail() {
     exit 1
 }
 
+seconds() { cut -d. -f1 /proc/uptime; }
+
 # until_true SECONDS COMMAND...: waits until the command succeeds.
 until_true() {
-    local left=$(($1 * 10))
+    local end=$(($(seconds) + $1))
     shift
     until "$@" >/dev/null 2>&1; do
-        left=$((left - 1))
-        [ "$left" -gt 0 ] || return 1
-        sleep 0.1
+        [ "$(seconds)" -lt "$end" ] || return 1
+        sleep 0.2
     done
 }
 
@@ -37,7 +38,7 @@ start() {
     shift
     "$@" >"/run/$name.out" 2>>"/run/$name.log" &
     echo $! >"/run/$name.pid"
-    until_true 60 grep -q ^ready "/run/$name.out" || fail "$name did not become ready"
+    until_true 120 grep -q ^ready "/run/$name.out" || fail "$name did not become ready"
 }
 
 pid() { cat "/run/$1.pid"; }

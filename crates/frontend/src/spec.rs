@@ -56,7 +56,8 @@ impl FromStr for FrontendSpec {
             if path.starts_with('/') { Ok(PathBuf::from(path)) } else { Err(SpecError::Path(text.into())) }
         };
         if let Some(device) = text.strip_prefix("device") {
-            let (place, query) = device.split_once('?').map_or((device, None), |(place, query)| (place, Some(query)));
+            let (place, query) =
+                device.split_once('?').map_or((device, None), |(place, query)| (place, Some(query)));
             let link = match place.strip_prefix("://") {
                 Some(link) => Some(absolute(link)?),
                 None if place.is_empty() => None,

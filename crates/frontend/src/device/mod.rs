@@ -101,9 +101,7 @@ impl Device {
                 Attached::Ublk(Ublk::attach(volume, &options).await?)
             }
             Way::Loop => {
-                if ublk::probe().await.is_ok() {
-                    ublk::clear(&options.identity()).await?;
-                }
+                ublk::clear(&options.identity()).await?;
                 Attached::Loop(LoopOverFuse::attach(volume, options).await?)
             }
         };

@@ -33,10 +33,8 @@ const MAX_IO: u32 = 1 << 20;
 /// The largest piece that is discarded or zeroed at once: 1 GiB.
 const MAX_ZERO_SECTORS: u32 = 1 << 21;
 const PHYSICAL_BLOCK: u32 = 4096;
-const NEEDED: u64 = feature::USER_RECOVERY
-    | feature::USER_RECOVERY_REISSUE
-    | feature::IOCTL_ENCODE
-    | feature::USER_COPY;
+const NEEDED: u64 =
+    feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE | feature::IOCTL_ENCODE | feature::USER_COPY;
 
 /// Why a kernel's ublk cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +83,7 @@ pub struct FrozenUblk {
     device: u32,
     /// In the process that served it. The driver lets another one have the device when this is closed, and expects the
     /// thread that served it to be gone by then: so it is closed by the end of the process, and by nothing else.
-    queue: Option<Queue>,
+    queue: Option<Box<Queue>>,
 }
 
 /// Whether this kernel's ublk can be used; loads the driver if need be.
@@ -103,7 +101,7 @@ pub async fn probe() -> Result<(), Unusable> {
     }
 }
 
-/// Removes what a killed process left of a volume that is now reached in another way.
+/// Removes what a killed process left of a volume that is now reached in another way; no driver, nothing left.
 pub async fn clear(identity: &Path) -> Result<(), UblkError> {
     let mark = leftover::mark_of(identity);
     blocking(move || leftover::clear(mark)).await.map_err(step("remove"))
@@ -142,7 +140,9 @@ impl Ublk {
         let device = self.device;
         // Both wait for requests that the session answers.
         let stopped = blocking(move || {
-            if let Err(error) = std::fs::File::open(nodes::block_node(device)).and_then(|node| node.sync_all()) {
+            if let Err(error) =
+                std::fs::File::open(nodes::block_node(device)).and_then(|node| node.sync_all())
+            {
                 tracing::warn!(device, %error, "not all that was written to a device is on the volume");
             }
             control::stop(device)
@@ -158,7 +158,7 @@ impl Ublk {
     pub async fn freeze(self) -> io::Result<FrozenUblk> {
         self.resizer.abort();
         match self.serving.end(Order::Freeze).await? {
-            (Ended::Ordered, queue) => Ok(FrozenUblk { device: self.device, queue: Some(queue) }),
+            (Ended::Ordered, queue) => Ok(FrozenUblk { device: self.device, queue: Some(Box::new(queue)) }),
             (Ended::Stopped, _) => Err(io::Error::other(format!("/dev/ublkb{} was removed", self.device))),
         }
     }
@@ -199,7 +199,9 @@ impl Ublk {
         let device = info.device;
         let serving = Serving::open(volume.clone(), &info).await?;
         let recovered = blocking(move || control::end_recovery(device)).await;
-        tracing::info!(device, "going on with the ublk device of another process");
+        if recovered.is_ok() {
+            tracing::info!(device, "going on with the ublk device of another process");
+        }
         Self::settle(volume, device, serving, recovered.map_err(step("recover"))).await
     }
 
@@ -287,7 +289,7 @@ impl FrozenUblk {
         let device = self.device;
         match self.queue.take() {
             Some(queue) => {
-                let serving = Serving::begin(volume.clone(), device, queue);
+                let serving = Serving::begin(volume.clone(), device, *queue);
                 Ok(Ublk::settled(&volume, device, serving))
             }
             None => {

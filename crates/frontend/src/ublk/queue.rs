@@ -44,7 +44,7 @@ impl Queue {
         // The kernel need not interrupt us: whatever wakes the runtime makes it look.
         let ring = IoUring::builder().setup_coop_taskrun().setup_single_issuer().build(u32::from(depth))?;
         let ring = watch(ring)?;
-        let mut queue = Self { ring, descriptors, data: Arc::new(DataPath(file)), depth, aborted: 0 };
+        let mut queue = Self { ring, descriptors, data: Arc::new(DataPath::new(file)), depth, aborted: 0 };
         for tag in 0..depth {
             queue.push(FETCH, tag, 0)?;
         }
@@ -110,6 +110,10 @@ impl Queue {
 }
 
 impl DataPath {
+    pub fn new(device: OwnedFd) -> Self {
+        Self(device)
+    }
+
     /// The data that a request writes.
     pub fn take(&self, tag: u16, len: usize) -> io::Result<Bytes> {
         let mut data = Vec::with_capacity(len);

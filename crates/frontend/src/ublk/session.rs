@@ -112,3 +112,64 @@ fn not_copied(error: &io::Error) -> VolumeError {
     tracing::error!(%error, "the data of a request could not be copied");
     VolumeError::Io
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+    use crate::{FileVolume, zeroes};
+
+    /// A file has data at the same offsets as a queue.
+    fn data() -> DataPath {
+        DataPath::new(memfd_create("data", MemfdFlags::CLOEXEC).unwrap())
+    }
+
+    async fn result(
+        volume: &FileVolume,
+        data: &Arc<DataPath>,
+        operation: Operation,
+        offset: u64,
+        len: u64,
+    ) -> i32 {
+        perform(volume.clone(), data.clone(), 7, Request { operation, offset, len }).await.result
+    }
+
+    #[tokio::test]
+    async fn each_operation_does_to_the_volume_what_it_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = FileVolume::create(&directory.path().join("disk"), 1 << 20).unwrap();
+        let data = Arc::new(data());
+        let (write, read) = (Operation::Write { durable: true }, Operation::Read);
+
+        data.give(7, &[5; 8192]).unwrap();
+        assert_eq!(result(&volume, &data, write, 4096, 8192).await, 8192);
+        assert_eq!(volume.read(4096, 8192).await.unwrap(), vec![5; 8192]);
+
+        volume.write(512, Bytes::from(vec![6; 512]), false).await.unwrap();
+        assert_eq!(result(&volume, &data, read, 512, 512).await, 512);
+        assert_eq!(data.take(7, 512).unwrap(), vec![6; 512]);
+
+        assert_eq!(result(&volume, &data, Operation::Discard, 4096, 4096).await, 0);
+        let zero = Operation::WriteZeroes { allocate: true, durable: false };
+        assert_eq!(result(&volume, &data, zero, 8192, 4096).await, 0);
+        assert_eq!(volume.read(4096, 8192).await.unwrap(), zeroes(8192));
+    }
+
+    #[tokio::test]
+    async fn a_flush_has_no_place_and_everything_else_has_one_within_the_volume() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = FileVolume::create(&directory.path().join("disk"), 1 << 20).unwrap();
+        let data = Arc::new(data());
+        assert_eq!(result(&volume, &data, Operation::Flush, u64::MAX, 0).await, 0);
+        for (operation, offset, len) in [
+            (Operation::Read, (1 << 20) - 512, 1024),
+            (Operation::Write { durable: false }, u64::MAX, 512),
+            (Operation::Discard, 1 << 20, 512),
+            (Operation::Unknown(9), 0, 512),
+        ] {
+            assert_eq!(result(&volume, &data, operation, offset, len).await, -22, "{operation:?}");
+        }
+    }
+}

@@ -68,6 +68,12 @@ conformance: ## Compare with a real kube-apiserver, built from its Go modules (n
 	cargo build $(CARGO_FLAGS) --workspace --all-targets
 	tests/conformance.sh $(debug)/granary
 
+.PHONY: guest
+guest: ## Play what needs another kernel (ublk) in a QEMU guest; minutes, because it is emulated
+	@scripts/need.sh cargo cc strip xz depmod busybox mkfs.ext4 fio fstrim blkdiscard blockdev qemu-system-x86_64
+	cargo build $(CARGO_FLAGS) -p granary
+	tests/guest.sh $(debug)/granary
+
 .PHONY: bench
 bench: ## Measure against peers: bench-api, then bench-block (ARGS belong to one of them)
 	$(if $(ARGS),$(error the two take different ARGS: use make bench-api or make bench-block))

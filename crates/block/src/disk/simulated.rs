@@ -49,7 +49,6 @@ struct FileSystem {
     faults: Vec<(Operation, u64)>,
     power: Option<u64>,
     changes: u64,
-    losses: u64,
 }
 
 #[derive(Clone)]
@@ -121,11 +120,6 @@ impl Simulated {
     /// One operation of that kind fails, after that many more of them have gone well.
     pub fn fail(&self, operation: Operation, after: u64) {
         self.fs.lock().faults.push((operation, after));
-    }
-
-    /// How often a sync failed and took with it what was not on disk.
-    pub fn losses(&self) -> u64 {
-        self.fs.lock().losses
     }
 
     /// Nothing that was asked to fail fails any more.
@@ -352,7 +346,6 @@ impl FileSystem {
     /// What the kernel does after a write-back that failed: the pages count as written, and sooner or later what is on
     /// the disk takes their place.
     fn drop_unsynced(&mut self, inode: u64) {
-        self.losses += 1;
         let mut dice = Dice(self.changes);
         if let Some(inode) = self.inodes.get_mut(&inode) {
             inode.drop_unsynced(&mut dice);

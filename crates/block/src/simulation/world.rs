@@ -194,8 +194,7 @@ impl World {
 
     pub fn is_poisoned(&self, at: usize) -> bool {
         self.replicas[at].disk.clear_faults();
-        let Some(service) = &self.replicas[at].service else { return false };
-        service.store().flush().is_err()
+        self.replicas[at].service.as_ref().is_some_and(|service| service.store().is_poisoned())
     }
 
     pub fn is_up(&self, at: usize) -> bool {
@@ -348,12 +347,13 @@ impl World {
     fn run_tasks(&mut self) {
         for at in 0..self.replicas.len() {
             let replica = &self.replicas[at];
-            let before = replica.disk.losses();
             let tasks = std::mem::take(&mut *replica.tasks.lock());
+            let Some(service) = replica.service.clone() else { continue };
+            let before = service.store().is_poisoned();
             for task in tasks {
                 task();
             }
-            if replica.disk.losses() > before {
+            if service.store().is_poisoned() && !before {
                 self.lost_unflushed(at);
             }
         }
@@ -391,9 +391,9 @@ impl World {
             return;
         };
         let name = if self.trace { format!("{request:?}").chars().take(90).collect() } else { String::new() };
-        let before = replica.disk.losses();
+        let before = service.store().is_poisoned();
         let reply = service.handle(session, request);
-        let lost = replica.disk.losses() > before;
+        let lost = service.store().is_poisoned() && !before;
         let dull = matches!(reply, Reply::Done | Reply::Data(_) | Reply::Info(_));
         if self.trace && (!dull || name.starts_with("Control")) {
             let text: String = format!("{reply:?}").chars().take(160).collect();

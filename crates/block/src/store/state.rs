@@ -131,6 +131,11 @@ impl Store {
         }
     }
 
+    #[cfg(test)]
+    pub fn is_poisoned(&self) -> bool {
+        self.poison.get().is_some()
+    }
+
     /// After a change that failed half-way nobody knows what is on disk: no other change may follow.
     pub(super) fn poison_on_io(&self, error: &StoreError) {
         if let StoreError::Io { .. } = error {

@@ -25,7 +25,7 @@ release := $(CARGO_TARGET_DIR)/release
 .PHONY: help
 help: ## What this file can do
 	@echo "make TARGET, where TARGET is one of:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build and start Granary here (ARGS="--listen 0.0.0.0:8443": flags of `granary up`)
@@ -68,8 +68,26 @@ conformance: ## Compare with a real kube-apiserver, built from its Go modules (n
 	cargo build $(CARGO_FLAGS) --workspace --all-targets
 	tests/conformance.sh $(debug)/granary
 
+.PHONY: guest
+guest: ## Play what needs another kernel (ublk) in a QEMU guest; minutes, because it is emulated
+	@scripts/need.sh cargo cc strip xz depmod busybox mkfs.ext4 fio fstrim blkdiscard blockdev qemu-system-x86_64
+	cargo build $(CARGO_FLAGS) -p granary
+	tests/guest.sh $(debug)/granary
+
 .PHONY: bench
-bench: ## Measure against etcd + kube-apiserver (ARGS="--objects 5000 --seconds 3": a quick look)
+bench: ## Measure against peers: bench-api, then bench-block (ARGS belong to one of them)
+	$(if $(ARGS),$(error the two take different ARGS: use make bench-api or make bench-block))
+	@$(MAKE) --no-print-directory bench-api
+	@$(MAKE) --no-print-directory bench-block
+
+.PHONY: bench-api
+bench-api: ## The API next to etcd + kube-apiserver (ARGS="--objects 5000 --seconds 3": a quick look)
 	@scripts/need.sh cargo cc curl jq openssl
 	cargo build $(CARGO_FLAGS) --release -p granary -p granary-benches
 	benches/api.sh $(release)/granary $(release)/api-bench $(ARGS)
+
+.PHONY: bench-block
+bench-block: ## A volume next to qemu-storage-daemon and Gluster (ARGS="--seconds 1 --size 256": a quick look)
+	@scripts/need.sh cargo cc jq fio qemu-storage-daemon glusterd
+	cargo build $(CARGO_FLAGS) --release -p granary
+	benches/block.sh $(release)/granary $(ARGS)

@@ -9,15 +9,22 @@ components=()
 # Which package brings a program whose name it does not share.
 package_of() {
     case $1 in
+        busybox) echo busybox-static ;;
         cc) echo gcc libc6-dev ;;
+        depmod) echo kmod ;;
         diff) echo diffutils ;;
+        glusterd) echo glusterfs-server ;;
         ip) echo iproute2 ;;
         mkfs.ext4) echo e2fsprogs ;;
         mkfs.xfs) echo xfsprogs ;;
         nsenter) echo util-linux ;;
         nbdinfo | nbdcopy) echo libnbd-bin ;;
         qemu-img | qemu-io) echo qemu-utils ;;
+        blkdiscard | blockdev | fstrim) echo util-linux ;;
+        qemu-system-x86_64) echo qemu-system-x86 ;;
         qemu-storage-daemon) echo qemu-system-common ;;
+        strip) echo binutils ;;
+        xz) echo xz-utils ;;
         *) echo "$1" ;;
     esac
 }

@@ -75,7 +75,7 @@ async fn serve<V: Volume>(arguments: &Arguments, volume: V) -> Result<()> {
         }
         Some(path) => {
             let frozen = FrozenFrontends::receive(&UnixStream::connect(path)?)?;
-            let frontends = frozen.resume(&arguments.frontends, &identity, &volume)?;
+            let frontends = frozen.resume(&arguments.frontends, &identity, &volume).await?;
             println!("ready, taken over");
             frontends
         }

@@ -12,6 +12,9 @@ use crate::handover::{Parcel, await_go, give_go};
 use crate::nbd::{Export, FrozenServer, ListenError, NbdUrl, Server, TlsError};
 use crate::{FrontendSpec, Volume};
 
+/// Of block devices. Disks that were partitioned or formatted elsewhere expect this one more often than any other.
+const BLOCK_SIZE: u32 = 512;
+
 /// What all frontends of a volume need to know.
 #[derive(Clone, Debug)]
 pub struct VolumeIdentity {
@@ -137,9 +140,15 @@ impl<V: Volume> Running<V> {
                 let place = mount.file().display().to_string();
                 (Self::Fuse(mount), place)
             }
-            FrontendSpec::Device { link } => {
-                let (name, run_directory) = (identity.name.clone(), identity.run_directory.clone());
-                let options = DeviceOptions { name, run_directory, link: link.clone(), block_size: 4096 };
+            FrontendSpec::Device { link, via } => {
+                let options = DeviceOptions {
+                    name: identity.name.clone(),
+                    run_directory: identity.run_directory.clone(),
+                    link: link.clone(),
+                    block_size: BLOCK_SIZE,
+                    read_only: identity.read_only,
+                    way: *via,
+                };
                 let device = Device::attach(volume.clone(), &options).await?;
                 let place = device.path().display().to_string();
                 (Self::Device(device), place)
@@ -191,7 +200,7 @@ impl FrozenFrontends {
     }
 
     /// Serves them again, with the specifications they were started with.
-    pub fn resume<V: Volume>(
+    pub async fn resume<V: Volume>(
         self,
         specs: &[FrontendSpec],
         identity: &VolumeIdentity,
@@ -208,7 +217,7 @@ impl FrozenFrontends {
                 }
                 (Frozen::Fuse(mount), FrontendSpec::Fuse(_)) => Running::Fuse(mount.resume(volume.clone())?),
                 (Frozen::Device(device), FrontendSpec::Device { .. }) => {
-                    Running::Device(device.resume(volume)?)
+                    Running::Device(device.resume(volume).await?)
                 }
                 _ => return Err(FrontendError::OtherFrontends),
             });

@@ -2,6 +2,7 @@
 //! Frontends serve a [`Volume`]; they know nothing of replicas, and a volume knows nothing of them.
 //! All of a volume's frontends run on its one thread, so that a request crosses none.
 
+mod blocking;
 pub mod device;
 mod file_volume;
 mod frontends;
@@ -11,6 +12,7 @@ mod in_flight;
 pub mod nbd;
 mod orders;
 mod spec;
+pub mod ublk;
 mod volume;
 mod zeroes;
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use bytes::Bytes;
+use rustix::io::Errno;
 use tokio::sync::watch;
 
 /// A volume on the thread that serves it. Requests may overlap and finish in any order; offsets and lengths are bytes
@@ -56,4 +57,15 @@ pub enum VolumeError {
     Invalid,
     #[error("the volume is shutting down")]
     ShuttingDown,
+}
+
+impl VolumeError {
+    pub(crate) fn errno(self) -> Errno {
+        match self {
+            Self::Io => Errno::IO,
+            Self::NoSpace => Errno::NOSPC,
+            Self::Invalid => Errno::INVAL,
+            Self::ShuttingDown => Errno::SHUTDOWN,
+        }
+    }
 }

@@ -31,7 +31,9 @@ fn setup(name: &str, size: u64) -> Setup {
         name: name.into(),
         run_directory: directory.path().join("run"),
         link: Some(directory.path().join("link")),
-        block_size: 4096,
+        block_size: 512,
+        read_only: false,
+        way: None,
     };
     Setup { directory, volume, options }
 }

@@ -16,6 +16,7 @@ const SET_CAPACITY: Opcode = 0x4c07;
 
 /// No second copy of the data in the page cache, and requests in parallel.
 const DIRECT_IO: u32 = 16;
+const READ_ONLY: u32 = 1;
 const MAJOR: u32 = 7;
 
 /// The kernel's `loop_config`.
@@ -49,13 +50,14 @@ struct Info {
 ///
 /// The process keeps no descriptor of it. The last close of a device waits until all is written to it, and at the end
 /// of a process that was killed nobody would be there to take what is written: it could never end.
-pub(super) fn attach(file: &Path, block_size: u32) -> io::Result<PathBuf> {
+pub(super) fn attach(file: &Path, block_size: u32, read_only: bool) -> io::Result<PathBuf> {
     let backing = open(file, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())?;
     let control = open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = if read_only { DIRECT_IO | READ_ONLY } else { DIRECT_IO };
     loop {
         let number = get_free(&control)?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
-        match configure(&open_node(&path, number)?, &backing, block_size, file) {
+        match configure(&open_node(&path, number)?, &backing, block_size, flags, file) {
             Ok(()) => return Ok(path),
             // Another process took the same one.
             Err(Errno::BUSY) => {}
@@ -110,7 +112,13 @@ fn open_node(path: &Path, number: u32) -> io::Result<OwnedFd> {
     }
 }
 
-fn configure(device: &OwnedFd, backing: &OwnedFd, block_size: u32, file: &Path) -> Result<(), Errno> {
+fn configure(
+    device: &OwnedFd,
+    backing: &OwnedFd,
+    block_size: u32,
+    flags: u32,
+    file: &Path,
+) -> Result<(), Errno> {
     let mut file_name = [0; 64];
     let name = file.as_os_str().as_encoded_bytes();
     let len = name.len().min(63);
@@ -124,7 +132,7 @@ fn configure(device: &OwnedFd, backing: &OwnedFd, block_size: u32, file: &Path) 
         number: 0,
         encrypt_type: 0,
         encrypt_key_size: 0,
-        flags: DIRECT_IO,
+        flags,
         file_name,
         crypt_name: [0; 64],
         encrypt_key: [0; 32],

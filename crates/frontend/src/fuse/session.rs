@@ -205,7 +205,7 @@ impl<V: Volume> File<V> {
         if len == 0 {
             return Ok(Bytes::new());
         }
-        self.volume.read(offset, len).await.map_err(errno)
+        self.volume.read(offset, len).await.map_err(VolumeError::errno)
     }
 
     async fn write(&self, offset: u64, data: Bytes) -> Result<Bytes, Errno> {
@@ -213,7 +213,7 @@ impl<V: Volume> File<V> {
         if offset.checked_add(u64::from(len)).is_none_or(|end| end > self.size()) {
             return Err(Errno::NOSPC);
         }
-        self.volume.write(offset, data, false).await.map_err(errno)?;
+        self.volume.write(offset, data, false).await.map_err(VolumeError::errno)?;
         let mut reply = len.to_ne_bytes().to_vec();
         reply.resize(8, 0);
         Ok(reply.into())
@@ -240,7 +240,7 @@ impl<V: Volume> File<V> {
         };
         let (mut at, size) = (offset, self.size());
         while at < size {
-            for run in self.volume.allocation(at, size - at).await.map_err(errno)? {
+            for run in self.volume.allocation(at, size - at).await.map_err(VolumeError::errno)? {
                 if run.hole == hole && run.len > 0 {
                     return Ok(Bytes::copy_from_slice(&at.to_ne_bytes()));
                 }
@@ -275,16 +275,7 @@ fn list(offset: u64) -> Bytes {
 }
 
 fn done(result: Result<(), VolumeError>) -> Result<Bytes, Errno> {
-    result.map(|()| Bytes::new()).map_err(errno)
-}
-
-fn errno(error: VolumeError) -> Errno {
-    match error {
-        VolumeError::Io => Errno::IO,
-        VolumeError::NoSpace => Errno::NOSPC,
-        VolumeError::Invalid => Errno::INVAL,
-        VolumeError::ShuttingDown => Errno::SHUTDOWN,
-    }
+    result.map(|()| Bytes::new()).map_err(VolumeError::errno)
 }
 
 /// The kernel's descriptor for tokio, which must never block in it.

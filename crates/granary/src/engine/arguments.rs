@@ -24,7 +24,8 @@ pub struct EngineArgs {
     #[arg(long = "replica", value_name = "ADDRESS", required = true)]
     pub replicas: Vec<Address>,
 
-    /// Where the volume is to be reached: nbd+unix:///PATH, nbd://HOST:PORT, fuse:///DIRECTORY, device or device:///LINK
+    /// Where the volume is to be reached: nbd+unix:///PATH, nbd://HOST:PORT, fuse:///DIRECTORY, device or device:///LINK (the
+    /// best block device this kernel has; with ?via=ublk or ?via=loop that and no other)
     #[arg(long = "frontend", value_name = "URL")]
     pub frontends: Vec<FrontendSpec>,
 

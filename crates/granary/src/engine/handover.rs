@@ -10,6 +10,8 @@ use granary_block::engine::CommandError;
 use granary_block::wire::address::Address;
 use granary_enginectl::v1::HandoverRequest;
 use granary_frontend::FrozenFrontends;
+use rustix::net::{RecvFlags, recv};
+use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::arguments::EngineArgs;
@@ -50,7 +52,7 @@ pub async fn take(arguments: &EngineArgs, old: &Address) -> anyhow::Result<Inher
     let received = async {
         let (stream, _) = listener.accept().await?;
         // It says nothing before it has closed the volume, and its socket then has a shorter patience.
-        stream.readable().await?;
+        first_word(&stream).await?;
         let stream = blocking(stream)?;
         tokio::task::spawn_blocking(move || FrozenFrontends::receive(&stream)).await?
     };
@@ -138,6 +140,18 @@ async fn meet(socket: &Path) -> Result<std::os::unix::net::UnixStream, CommandEr
     met.map_err(|error| {
         CommandError::Failed(format!("cannot reach the next engine at {}: {error}", socket.display()))
     })
+}
+
+/// Waits until there is something to read, and leaves it there. Being told that a socket may be readable is not enough.
+async fn first_word(stream: &UnixStream) -> std::io::Result<()> {
+    let peek = || Ok(recv(stream, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(drop)?);
+    loop {
+        stream.readable().await?;
+        match stream.try_io(Interest::READABLE, peek) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            looked => return looked,
+        }
+    }
 }
 
 fn blocking(stream: UnixStream) -> std::io::Result<std::os::unix::net::UnixStream> {

@@ -82,7 +82,7 @@ impl Process<'_> {
         let specs = &self.arguments.frontends;
         let (frontends, places) = match inherited {
             Some(inherited) => {
-                (inherited.frontends.resume(specs, &self.identity, &volume)?, inherited.places)
+                (inherited.frontends.resume(specs, &self.identity, &volume).await?, inherited.places)
             }
             None => Frontends::start(specs, &self.identity, &volume).await?,
         };
@@ -172,7 +172,7 @@ impl Process<'_> {
         self.control.attend(self.running.clone());
         self.running.ready().await?;
         let volume = Served(self.running.volume());
-        self.frontends = Some(frozen.resume(&self.arguments.frontends, &self.identity, &volume)?);
+        self.frontends = Some(frozen.resume(&self.arguments.frontends, &self.identity, &volume).await?);
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ release := $(CARGO_TARGET_DIR)/release
 .PHONY: help
 help: ## What this file can do
 	@echo "make TARGET, where TARGET is one of:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build and start Granary here (ARGS="--listen 0.0.0.0:8443": flags of `granary up`)
@@ -43,7 +43,7 @@ install: build ## Put the binary into PREFIX/bin (root: /usr/local, others: ~/.l
 
 .PHONY: test
 test: ## Run all tests: the workspace's, then a session with Debian's kubectl
-	@scripts/need.sh cargo cc curl jq diff mount nbdinfo qemu-img fio mkfs.ext4 mkfs.xfs
+	@scripts/need.sh cargo cc curl jq diff mount nbdinfo qemu-img fio mkfs.ext4 mkfs.xfs ip nsenter
 	@tests/peers/kubectl.sh >/dev/null
 	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
 	cargo build $(CARGO_FLAGS) --workspace --all-targets
@@ -75,7 +75,19 @@ guest: ## Play what needs another kernel (ublk) in a QEMU guest; minutes, becaus
 	tests/guest.sh $(debug)/granary
 
 .PHONY: bench
-bench: ## Measure against etcd + kube-apiserver (ARGS="--objects 5000 --seconds 3": a quick look)
+bench: ## Measure against peers: bench-api, then bench-block (ARGS belong to one of them)
+	$(if $(ARGS),$(error the two take different ARGS: use make bench-api or make bench-block))
+	@$(MAKE) --no-print-directory bench-api
+	@$(MAKE) --no-print-directory bench-block
+
+.PHONY: bench-api
+bench-api: ## The API next to etcd + kube-apiserver (ARGS="--objects 5000 --seconds 3": a quick look)
 	@scripts/need.sh cargo cc curl jq openssl
 	cargo build $(CARGO_FLAGS) --release -p granary -p granary-benches
 	benches/api.sh $(release)/granary $(release)/api-bench $(ARGS)
+
+.PHONY: bench-block
+bench-block: ## A volume next to qemu-storage-daemon and Gluster (ARGS="--seconds 1 --size 256": a quick look)
+	@scripts/need.sh cargo cc jq fio qemu-storage-daemon glusterd
+	cargo build $(CARGO_FLAGS) --release -p granary
+	benches/block.sh $(release)/granary $(ARGS)

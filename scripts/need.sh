@@ -13,8 +13,11 @@ package_of() {
         cc) echo gcc libc6-dev ;;
         depmod) echo kmod ;;
         diff) echo diffutils ;;
+        glusterd) echo glusterfs-server ;;
+        ip) echo iproute2 ;;
         mkfs.ext4) echo e2fsprogs ;;
         mkfs.xfs) echo xfsprogs ;;
+        nsenter) echo util-linux ;;
         nbdinfo | nbdcopy) echo libnbd-bin ;;
         qemu-img | qemu-io) echo qemu-utils ;;
         blkdiscard | blockdev | fstrim) echo util-linux ;;

@@ -11,6 +11,9 @@ pub type Client = EngineClient<Channel>;
 
 /// An engine on the same machine answers at once; one that does not is stopped or stuck.
 const CONNECT: Duration = Duration::from_secs(5);
+/// While a command runs, the engine is asked this often whether it is still there, and has as long to answer. That
+/// says nothing of the command, which may take its time.
+const STILL_THERE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 #[error("no engine answers at {address}: {reason}; is it running, and is this its --control?")]
@@ -29,6 +32,7 @@ pub async fn connect(address: &Address) -> Result<Client, ConnectError> {
         reason: innermost(&error).to_string(),
     };
     let endpoint = Endpoint::from_shared(uri).map_err(refused)?.connect_timeout(CONNECT);
+    let endpoint = endpoint.http2_keep_alive_interval(STILL_THERE).keep_alive_timeout(STILL_THERE);
     Ok(EngineClient::new(endpoint.connect().await.map_err(refused)?))
 }
 

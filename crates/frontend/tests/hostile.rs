@@ -112,6 +112,26 @@ fn clients_that_never_read_make_the_server_hold_little_and_do_not_stop_others() 
 }
 
 #[test]
+fn strangers_that_say_nothing_make_room_for_a_client() {
+    on_one_thread(async {
+        let served = Served::new(MIB).await;
+        let client = connect(&served).await;
+        let mut strangers = Vec::new();
+        for _ in 0..300 {
+            strangers.push(UnixStream::connect(served.path("nbd.sock")).await.unwrap());
+            tokio::task::yield_now().await;
+        }
+        // Sooner than the first of them is asked to leave because its time is up.
+        tokio::time::timeout(Duration::from_secs(15), still_serves(&served)).await.expect("there is no room");
+        assert!(is_closed(strangers.remove(0)).await);
+        let mut oldest = client;
+        oldest.write_all(&request(0, 0, 512)).await.unwrap();
+        oldest.read_exact(&mut [0; 16 + 512]).await.expect("a client that was let in stays");
+        served.server.stop().await;
+    });
+}
+
+#[test]
 fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
     on_one_thread(async {
         let served = Served::new(MIB).await;

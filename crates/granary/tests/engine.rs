@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "engine/clients.rs"]
+mod clients;
 #[path = "engine/cluster.rs"]
 mod cluster;
 #[path = "engine/control.rs"]
@@ -10,5 +12,17 @@ mod control;
 mod failures;
 #[path = "engine/handover.rs"]
 mod handover;
+#[path = "engine/hostile.rs"]
+mod hostile;
+#[path = "engine/lab.rs"]
+mod lab;
+#[path = "engine/large.rs"]
+mod large;
+#[path = "engine/programs.rs"]
+mod programs;
+#[path = "engine/rounds.rs"]
+mod rounds;
+#[path = "engine/snapshots.rs"]
+mod snapshots;
 #[path = "engine/stamps.rs"]
 mod stamps;

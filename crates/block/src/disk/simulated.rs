@@ -343,6 +343,15 @@ impl FileSystem {
         self.capacity.saturating_sub(named.iter().map(used).sum::<u64>() * BLOCK)
     }
 
+    /// What the kernel does after a write-back that failed: the pages count as written, and sooner or later what is on
+    /// the disk takes their place.
+    fn drop_unsynced(&mut self, inode: u64) {
+        let mut dice = Dice(self.changes);
+        if let Some(inode) = self.inodes.get_mut(&inode) {
+            inode.drop_unsynced(&mut dice);
+        }
+    }
+
     fn crash(&mut self, dice: &mut Dice) {
         self.epoch += 1;
         self.power = None;
@@ -365,6 +374,27 @@ impl FileSystem {
 }
 
 impl Inode {
+    fn drop_unsynced(&mut self, dice: &mut Dice) {
+        let keep = dice.share();
+        for block in std::mem::take(&mut self.dirty) {
+            if !dice.wins(keep) {
+                self.forget(block..block + 1);
+            }
+        }
+    }
+
+    /// Clean pages are read from the disk again when they are needed.
+    fn forget(&mut self, blocks: Range<u64>) {
+        let known: BTreeSet<u64> = self.live.blocks.range(blocks.clone()).map(|(block, _)| *block).collect();
+        let stored: BTreeSet<u64> = self.durable.blocks.range(blocks).map(|(block, _)| *block).collect();
+        for block in known.union(&stored).filter(|block| !self.dirty.contains(block)) {
+            match self.durable.blocks.get(block) {
+                Some(bytes) => self.live.blocks.insert(*block, bytes.clone()),
+                None => self.live.blocks.remove(block),
+            };
+        }
+    }
+
     fn crash(&mut self, dice: &mut Dice) {
         let keep = dice.share();
         if dice.wins(keep) {
@@ -428,7 +458,12 @@ impl SimulatedFile {
         if operation != Operation::Read && !self.writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        fs.step(operation)?;
+        if let Err(error) = fs.step(operation) {
+            if operation == Operation::Sync && fs.power != Some(0) {
+                fs.drop_unsynced(self.inode);
+            }
+            return Err(error);
+        }
         work(fs.inodes.entry(self.inode).or_default())
     }
 }
@@ -483,6 +518,16 @@ impl File for SimulatedFile {
             inode.durable.len = inode.live.len;
             Ok(())
         })
+    }
+
+    fn forget(&self, range: Range<u64>) {
+        let mut fs = self.fs.lock();
+        if fs.epoch != self.epoch {
+            return;
+        }
+        if let Some(inode) = fs.inodes.get_mut(&self.inode) {
+            inode.forget(range.start / BLOCK..range.end.div_ceil(BLOCK));
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

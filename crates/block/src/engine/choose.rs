@@ -53,9 +53,10 @@ pub fn choose(known: &Known<'_>) -> Choice {
         return Choice::Wait(Refusal::Nobody);
     }
     let highest = known.infos.iter().map(|(_, info)| info.membership.generation).max().unwrap_or_default();
-    // A replica whose record does not name itself was never told that it is in sync.
+    // A replica whose record does not name itself was never told that it is in sync; one under rebuild was told who is.
     let speakers = known.infos.iter().filter(|(_, info)| {
-        !info.rebuilding && info.membership.members.iter().any(|member| member.replica == info.replica)
+        let members = &info.membership.members;
+        info.rebuilding && !members.is_empty() || members.iter().any(|member| member.replica == info.replica)
     });
     let Some((_, newest)) = speakers.max_by_key(|(_, info)| info.membership.generation) else {
         return fresh(known, highest);
@@ -254,7 +255,8 @@ mod tests {
         let mut filling = says(2, 8, &[1, 2], 1);
         filling.rebuilding = true;
         assert_eq!(members(&decide(&[says(1, 8, &[1, 2], 1), filling.clone()], 0)), [0]);
-        assert_eq!(decide(&[filling], 0), Choice::Wait(Refusal::OnlyRebuilding));
+        let told = Choice::Wait(Refusal::MayBeNewer("r1".into(), Generation(8)));
+        assert_eq!(decide(&[filling], 0), told, "it knows who was in sync when its rebuild began");
     }
 
     #[test]

@@ -8,6 +8,13 @@ use crate::engine::slots::{MAX_SLOTS, Slot};
 use crate::geometry::{BLOCK, MAX_VOLUME};
 use crate::wire::message::{Control, Failure, FailureKind, ReplicaInfo, Reply, Request};
 
+/// It is tried again when something has changed.
+fn barrier_waits(barrier: &mut Option<Barrier>) {
+    if let Some(barrier) = barrier {
+        barrier.running = false;
+    }
+}
+
 impl Engine {
     pub(super) fn command(&mut self, id: u64, command: Command) {
         self.commands.insert(id);
@@ -193,13 +200,17 @@ impl Engine {
                 return false;
             }
         }
+        let closing = self.barrier.as_ref().is_some_and(|barrier| matches!(barrier.op, BarrierOp::Close));
+        if closing && self.in_sync().is_empty() {
+            return self.close_alone();
+        }
         let copying = self.resync.as_ref().is_some_and(|resync| resync.on_head > 0);
         // What is held is the same on every member already; it waits only for leave to be acknowledged.
         let held = self.held_changes();
         let ready =
             self.phase == Phase::Serving && self.moving.is_none() && self.changing == held && !copying;
         let Some(barrier) = &mut self.barrier else { return false };
-        let ready = ready && (!matches!(barrier.op, BarrierOp::Close) || self.metrics.in_flight == 0);
+        let ready = ready && (!closing || self.metrics.in_flight == 0);
         if barrier.running || !ready {
             return false;
         }
@@ -307,12 +318,23 @@ impl Engine {
         }
         if self.moving.is_some() || self.in_sync().is_empty() {
             // Somebody left on the way out: once that is recorded, the end is tried again.
-            if let Some(barrier) = &mut self.barrier {
-                barrier.running = false;
-            }
+            barrier_waits(&mut self.barrier);
             return;
         }
         self.ask(self.in_sync(), &Request::Control(Control::Close), Purpose::CloseRecord);
+    }
+
+    /// Nobody is left to flush to: the end waits for somebody to come back only as long as guests would.
+    fn close_alone(&mut self) -> bool {
+        let owed = self.changing > 0 || !self.unflushed.is_empty();
+        if owed && !self.stall_expired {
+            return false;
+        }
+        if owed {
+            tracing::error!(volume = self.config.volume, "closed without a last flush: no replica answers");
+        }
+        self.stop(StopReason::Closed);
+        true
     }
 
     pub(super) fn close_recorded(&mut self) {

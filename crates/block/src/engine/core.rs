@@ -7,11 +7,11 @@ use crate::engine::event::{Effect, Event, GuestId, GuestOp, Link, StopReason};
 use crate::engine::groups::Barrier;
 use crate::engine::intents::Intents;
 use crate::engine::locks::Locks;
-use crate::engine::membership::Move;
 use crate::engine::metrics::Metrics;
 use crate::engine::place::{Place, Standing};
 use crate::engine::qos::Bucket;
 use crate::engine::reconcile::Reconcile;
+use crate::engine::record::Move;
 use crate::engine::resync::Resync;
 use crate::engine::slots::{Slot, SlotSet};
 use crate::engine::table::{Entry, Table};
@@ -104,6 +104,10 @@ pub struct Engine {
     pub(super) layer_counter: u64,
     /// The record that every member has on disk.
     pub(super) record: Membership,
+    /// Records that some of the members may have got since then.
+    pub(super) sent: Vec<Membership>,
+    /// What the members were told last carries on from what was before.
+    pub(super) grounded: bool,
     /// The newest generation anybody was ever asked to record.
     pub(super) highest: Generation,
     pub(super) moving: Option<Move>,
@@ -171,6 +175,8 @@ impl Engine {
             head: None,
             layer_counter: 0,
             record: Membership::default(),
+            sent: Vec::new(),
+            grounded: false,
             highest: Generation(0),
             moving: None,
             reopening: false,
@@ -407,6 +413,12 @@ impl Engine {
             self.resync,
             parts.join("\n")
         )
+    }
+
+    /// Writes that nobody waits for any more may still be on their way.
+    #[cfg(test)]
+    pub fn is_still(&self) -> bool {
+        self.changing == 0
     }
 
     /// Which of the configured replicas have every acknowledged write.

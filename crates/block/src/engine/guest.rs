@@ -20,7 +20,7 @@ impl Engine {
             Some(GuestError::ShuttingDown)
         } else if offset.checked_add(len).is_none_or(|end| end > self.size) {
             Some(GuestError::Invalid)
-        } else if self.stall_expired {
+        } else if self.stall_expired && !self.enough() {
             Some(GuestError::Io)
         } else {
             None

@@ -1,5 +1,5 @@
-//! Who is in sync: the start, replicas that fail, the record that all members carry, and the return of the last ones.
-//! Nothing is acknowledged while a new record is under way, so a replica that was left behind can always be told.
+//! Who is in sync: the start, replicas that fail, and the return of the last ones. Nothing is acknowledged while a new
+//! record is under way, so a replica that was left behind can always be told.
 
 use roaring::RoaringTreemap;
 
@@ -7,23 +7,14 @@ use crate::engine::choose::{Choice, Known, Refusal, choose, lineage, shape};
 use crate::engine::core::{Engine, Phase};
 use crate::engine::event::{Effect, Link, StopReason};
 use crate::engine::groups::{Purpose, Replies};
-use crate::engine::place::{Missed, Standing, Turn};
+use crate::engine::place::{Missed, Place, Standing, Turn};
 use crate::engine::slots::{Slot, SlotSet};
 use crate::engine::table::{Entry, Stage};
 use crate::ids::Generation;
-use crate::wire::message::{Away, Control, Member, Membership, ReplicaInfo, Reply, Request};
+use crate::wire::message::{Control, Member, Membership, ReplicaInfo, Reply, Request};
 
 const REDIAL_FIRST: u64 = 100_000;
 const REDIAL_LAST: u64 = 2_000_000;
-
-/// A record on its way to the members.
-#[derive(Debug)]
-pub struct Move {
-    pub record: Membership,
-    /// Somebody came or went meanwhile: when it has been answered, another one follows. One at a time, because a
-    /// replica refuses a record that is older than the one it has.
-    pub outdated: bool,
-}
 
 impl Engine {
     pub(super) fn connected(&mut self, link: Link, info: Box<ReplicaInfo>) {
@@ -36,18 +27,28 @@ impl Engine {
         if twin {
             return self.refuse(link.slot, "is the same replica as another address");
         }
-        let member = self.record.members.iter().any(|member| member.replica == info.replica);
         if self.phase != Phase::Gathering && info.membership.generation > self.highest {
-            if member {
+            let theirs = &info.membership.members;
+            let of_ours = theirs.is_empty() || theirs.iter().any(|member| self.is_named(member.replica));
+            if self.is_named(info.replica) {
                 return self.stop(StopReason::Fenced);
             }
-            // A dead engine's last words to a replica that was not in sync.
+            if !of_ours {
+                let reason = format!(
+                    "replica {} holds a newer record that names none of the replicas this engine began with; start \
+                     the engine again, and it will begin with those",
+                    self.places[link.slot.index()].address
+                );
+                return self.stop(StopReason::CannotStart(reason));
+            }
+            // A dead engine's last words to a replica that was not in sync, while ours were.
             self.highest = info.membership.generation;
         }
         let now = self.now;
         let place = self.place(link.slot);
         if place.replica.is_some_and(|before| before != info.replica) {
             place.missed = Missed::Everything;
+            place.boot = None;
         }
         place.turn(Turn::Connect);
         place.replica = Some(info.replica);
@@ -144,6 +145,7 @@ impl Engine {
         self.head = Some(info.head);
         self.highest = Generation(generation.0 - 1);
         self.record = record;
+        self.sent.clear();
         self.phase = Phase::Opening;
         for slot in members.iter() {
             self.admit(slot);
@@ -166,6 +168,7 @@ impl Engine {
             let place = self.place(slot);
             place.turn(Turn::Lose);
             place.opened = false;
+            place.boot = None;
             self.groups_without(slot);
             self.plan_redial(slot);
         }
@@ -179,94 +182,9 @@ impl Engine {
         place.missed = Missed::Everything;
     }
 
-    pub(super) fn record_of(&self, members: SlotSet, generation: Generation) -> Membership {
-        let named = |slot: &Slot| members.contains(*slot);
-        let member = |slot: Slot| {
-            let place = &self.places[slot.index()];
-            let replica = place.replica?;
-            let boot = match self.record.members.iter().find(|member| member.replica == replica) {
-                // Until all are equal again, the record still tells who lost nothing.
-                Some(member) if matches!(self.phase, Phase::Opening | Phase::Reconciling) => {
-                    member.boot.clone()
-                }
-                _ => place.boot.clone().unwrap_or_default(),
-            };
-            Some(Member { replica, address: place.address.clone(), boot })
-        };
-        let members: Vec<_> = self.slots().filter(named).filter_map(member).collect();
-        let gone = |id| self.places.iter().any(|place| place.replica == Some(id) && place.removed);
-        let mut away: Vec<_> = self
-            .record
-            .away
-            .iter()
-            .filter(|away| {
-                !members.iter().any(|member| member.replica == away.replica) && !gone(away.replica)
-            })
-            .cloned()
-            .collect();
-        for place in &self.places {
-            if let (Some(replica), Missed::Blocks(_, left) | Missed::Marked(left)) =
-                (place.replica, &place.missed)
-                && !place.removed
-                && !members.iter().any(|member| member.replica == replica)
-                && !away.iter().any(|known: &Away| known.replica == replica)
-            {
-                away.push(Away { replica, generation: *left });
-            }
-        }
-        Membership { generation, members, min_in_sync: self.config.min_in_sync, away }
-    }
-
-    /// Tells the members who they are from now on.
-    pub(super) fn start_move(&mut self, members: SlotSet) {
-        if let Some(moving) = &mut self.moving {
-            moving.outdated = true;
-            return;
-        }
-        let generation = self.highest.next();
-        self.highest = generation;
-        let record = self.record_of(members, generation);
-        let (mut opening, mut opened) = (SlotSet::EMPTY, SlotSet::EMPTY);
-        for slot in members.iter() {
-            let place = self.place(slot);
-            if place.opened {
-                opened.insert(slot);
-            } else {
-                opening.insert(slot);
-            }
-            place.opened = true;
-        }
-        let open = Request::Control(Control::Open { engine: self.config.engine, record: record.clone() });
-        let set = Request::Control(Control::SetMembership { record: record.clone() });
-        self.moving = Some(Move { record, outdated: false });
-        self.ask_each(&[(opened, &set), (opening, &open)], Purpose::Move);
-    }
-
-    pub(super) fn move_answered(&mut self, replies: &Replies) {
-        let Some(moving) = self.moving.take() else { return };
-        let mut good = !moving.outdated && !replies.is_empty();
-        for (slot, reply) in replies {
-            match reply {
-                Some(Reply::Done) => {}
-                Some(_) if self.in_sync().contains(*slot) => {
-                    good = false;
-                    self.fail(*slot, "could not record who is in sync");
-                }
-                _ => good = false,
-            }
-        }
-        let members = self.in_sync();
-        if good {
-            self.record = moving.record;
-            self.recorded();
-        } else if !members.is_empty() && self.moving.is_none() {
-            self.start_move(members);
-        }
-    }
-
     /// Every member has the record on disk. Those that were just opened are asked once more what they hold: until
     /// then, an older engine or connection could still have changed it.
-    fn recorded(&mut self) {
+    pub(super) fn recorded(&mut self) {
         if self.phase == Phase::Opening || self.reopening {
             self.ask(self.in_sync(), &Request::Control(Control::Info), Purpose::Opened);
         } else {
@@ -309,13 +227,7 @@ impl Engine {
     fn reference(&self, members: SlotSet) -> Option<Slot> {
         members.iter().max_by_key(|slot| {
             let info = self.places[slot.index()].info.as_deref();
-            let kept = info.is_some_and(|info| {
-                self.record
-                    .members
-                    .iter()
-                    .any(|member| member.replica == info.replica && member.boot == info.boot)
-            });
-            (info.map_or(0, |info| lineage(info).len()), kept, u8::MAX - slot.0)
+            (info.map_or(0, |info| lineage(info).len()), self.kept_memory(*slot), u8::MAX - slot.0)
         })
     }
 
@@ -373,6 +285,7 @@ impl Engine {
         match (standing, &mut place.missed, lacking) {
             (Standing::InSync, missed, Some(_)) if phase != Phase::Serving => {
                 *missed = Missed::Marked(generation);
+                place.boot = None;
             }
             (Standing::InSync, missed, Some(lacking)) => *missed = Missed::Blocks(lacking, generation),
             (Standing::Rebuilding, Missed::Blocks(blocks, _), Some(lacking)) => *blocks |= lacking,
@@ -384,15 +297,7 @@ impl Engine {
                 self.metrics.replica_failures += 1;
                 self.parts_without(slot);
                 self.groups_without(slot);
-                let members = self.in_sync();
-                self.reopening &= !members.is_empty();
-                if !members.is_empty() {
-                    self.start_move(members);
-                } else if matches!(self.phase, Phase::Opening | Phase::Reconciling) {
-                    self.phase = Phase::Gathering;
-                    self.reconcile = None;
-                    self.began = self.now;
-                }
+                self.go_on_without(slot);
             }
             Standing::Rebuilding => {
                 self.parts_without(slot);
@@ -404,6 +309,32 @@ impl Engine {
                 self.abort_resync(slot, why);
             }
         }
+    }
+
+    fn go_on_without(&mut self, slot: Slot) {
+        if matches!(self.phase, Phase::Opening | Phase::Reconciling) {
+            let members = self.in_sync();
+            let memory_left = self.kept_memory(slot) && !members.iter().any(|slot| self.kept_memory(slot));
+            if members.is_empty() || memory_left || !self.may_record(members) {
+                return self.gather_again();
+            }
+        }
+        for newcomer in self.newcomers_without_ground().iter() {
+            self.fail(newcomer, "the replicas that it joined left before all of them had recorded it");
+        }
+        let members = self.in_sync();
+        self.reopening &= !members.is_empty();
+        if !members.is_empty() {
+            self.start_move(members);
+        }
+    }
+
+    /// It still runs in the boot in which it was last in sync: no write that it acknowledged is lost.
+    fn kept_memory(&self, slot: Slot) -> bool {
+        self.places[slot.index()].info.as_deref().is_some_and(|info| {
+            let same = |member: &Member| member.replica == info.replica && member.boot == info.boot;
+            self.record.members.iter().any(same)
+        })
     }
 
     /// What a replica that leaves now may lack: writes it may not have got, and those it may lose with its machine.
@@ -440,7 +371,9 @@ impl Engine {
             .slots()
             .filter(|slot| {
                 let place = &self.places[slot.index()];
+                // Only whoever was in sync with the others in this engine's life; a new start compares the rest.
                 place.standing == Standing::Waiting
+                    && place.boot.is_some()
                     && place.info.as_ref().is_some_and(|info| !info.rebuilding)
                     && self.record.members.iter().any(|member| Some(member.replica) == place.replica)
             })
@@ -450,7 +383,14 @@ impl Engine {
             place.boot.is_some() && place.boot == place.info.as_ref().map(|info| info.boot.clone())
         };
         let unhurt: Vec<Slot> = candidates.iter().copied().filter(intact).collect();
-        let others_may_come = self.record.members.len() > candidates.len() && !self.unflushed.is_empty();
+        // One that has answered and is under rebuild has nothing to tell.
+        let away = |member: &&Member| {
+            let here =
+                |place: &Place| place.replica == Some(member.replica) && place.standing != Standing::Away;
+            !self.places.iter().any(here)
+        };
+        let others_may_come =
+            self.record.members.iter().any(|member| away(&member)) && !self.unflushed.is_empty();
         let chosen = if !unhurt.is_empty() {
             unhurt
         } else if let Some(first) = candidates.first()

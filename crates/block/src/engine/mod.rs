@@ -21,6 +21,7 @@ mod parts;
 mod place;
 mod qos;
 mod reconcile;
+mod record;
 mod resync;
 mod scan;
 mod slots;

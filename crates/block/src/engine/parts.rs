@@ -69,7 +69,7 @@ impl Engine {
     /// Whether there are enough replicas to do anything.
     pub(super) fn enough(&self) -> bool {
         let members = self.in_sync().len();
-        members > 0 && members >= self.config.min_in_sync as usize && !self.reopening
+        members > 0 && members >= self.config.min_in_sync as usize && self.grounded && !self.reopening
     }
 
     pub(super) fn may_pass(&self, work: &Work) -> bool {

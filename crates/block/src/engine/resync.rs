@@ -16,7 +16,7 @@ use crate::engine::slots::Slot;
 use crate::engine::table::Entry;
 use crate::geometry::{BLOCK, INTENT_REGION, Range};
 use crate::ids::LayerId;
-use crate::wire::message::{Control, Layer, ReplicaInfo, Reply, Request, Run};
+use crate::wire::message::{Control, Layer, Membership, ReplicaInfo, Reply, Request, Run};
 
 const RETRY_AFTER: u64 = 500_000;
 
@@ -106,8 +106,7 @@ impl Engine {
         if self.purging || self.in_sync().is_empty() || self.now < self.resync_not_before {
             return false;
         }
-        let Some(slot) = self.standing(Standing::Waiting).iter().next() else { return false };
-
+        let Some(slot) = self.next_to_fill() else { return false };
         self.links += 1;
         self.resync = Some(Resync {
             run: self.links,
@@ -125,6 +124,14 @@ impl Engine {
         });
         self.queued_barriers.push_back(Barrier { command: 0, op: BarrierOp::Adopt { slot }, running: false });
         true
+    }
+
+    /// Whoever was in sync comes first: only with enough of those can anybody else join.
+    fn next_to_fill(&self) -> Option<Slot> {
+        let named = |slot: &Slot| self.was_named_lately(*slot);
+        let waiting = self.standing(Standing::Waiting);
+        let grounded = self.may_record(self.in_sync());
+        waiting.iter().find(named).or_else(|| waiting.iter().next().filter(|_| grounded))
     }
 
     fn gap(&self, slot: Slot) -> Gap {
@@ -226,7 +233,7 @@ impl Engine {
         let slot = resync.slot;
         let adopt = Control::Adopt {
             engine: self.config.engine,
-            generation: self.highest,
+            record: Membership { generation: self.highest, ..self.record.clone() },
             size: source.size,
             layers,
             head: source.head,
@@ -329,14 +336,20 @@ impl Engine {
 
     /// The newcomer records first that it is a member: should everything stop here, the others have not counted on it.
     fn record_newcomer(&mut self) -> bool {
-        let Some(resync) = &mut self.resync else { return false };
-        resync.stage = Stage::Recording;
-        let (run, slot) = (resync.run, resync.slot);
-        let generation = self.highest.next();
-        self.highest = generation;
+        let Some(slot) = self.resync.as_ref().map(|resync| resync.slot) else { return false };
         let mut members = self.in_sync();
         members.insert(slot);
+        if !self.may_record(members) && !self.was_named_lately(slot) {
+            self.fail(slot, "too few of the replicas that were in sync are left for it to join");
+            return true;
+        }
+        let Some(resync) = &mut self.resync else { return false };
+        resync.stage = Stage::Recording;
+        let run = resync.run;
+        let generation = self.highest.next();
+        self.highest = generation;
         let record = self.record_of(members, generation);
+        self.sent.push(record.clone());
         let set = Request::Control(Control::SetMembership { record });
         self.ask_one(slot, &set, Purpose::Resync(run, ResyncStep::Record));
         true

@@ -60,7 +60,7 @@ pub fn need(request: &Request) -> Need {
         Request::Control(control) | Request::ControlWith(control, _) => match control {
             Control::Ping | Control::Info => Need::Nothing,
             Control::Open { record, .. } => Need::Open(record.generation),
-            Control::Adopt { generation, .. } => Need::Adopt(*generation),
+            Control::Adopt { record, .. } => Need::Adopt(record.generation),
             Control::SetMembership { record } => Need::Record(record.generation),
             Control::Intents { .. }
             | Control::Snapshot { .. }

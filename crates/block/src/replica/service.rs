@@ -106,8 +106,8 @@ impl Service {
     fn try_handle(&self, session: &Session, request: Request) -> Answer {
         match request {
             Request::Control(Control::Open { record, .. }) => self.open(session, record),
-            Request::Control(Control::Adopt { generation, size, layers, head, .. }) => {
-                self.adopt(session, generation, size, &layers, head)
+            Request::Control(Control::Adopt { record, size, layers, head, .. }) => {
+                self.adopt(session, record, size, &layers, head)
             }
             Request::Control(Control::SetMembership { record }) => self.set_membership(session, record),
             Request::Control(Control::Close) => self.close(session),
@@ -258,23 +258,25 @@ impl Service {
     }
 
     /// 1. the replica has the new tree and says durably that it is not usable, in one step; a tree that is refused
-    ///    changes nothing. 2. it remembers which generation fills it, so that an older engine cannot.
+    ///    changes nothing. 2. it remembers which generation fills it, so that an older engine cannot, and from whom.
     fn adopt(
         &self,
         session: &Session,
-        generation: Generation,
+        record: Membership,
         size: u64,
         layers: &[Layer],
         head: LayerId,
     ) -> Answer {
         let _alone = self.records.lock();
         let mut owner = self.owner.write();
-        owner.admit(session.id, Need::Adopt(generation), self.record())?;
+        owner.admit(session.id, Need::Adopt(record.generation), self.record())?;
+        limits::membership(&record)?;
         limits::layers(layers)?;
         self.claim(session)?;
         self.store.adopt(size, layers, head)?;
         *owner = Owner::Nobody;
-        self.store.set_membership(Membership { generation, ..Membership::default() }, false, true)?;
+        let generation = record.generation;
+        self.store.set_membership(record, false, true)?;
         *owner = Owner::Filling(session.id);
         tracing::info!(volume = session.volume, %generation, layers = layers.len(), "rebuild begins");
         Ok(Reply::Done)

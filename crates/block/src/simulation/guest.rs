@@ -13,8 +13,9 @@ pub type Stamp = u64;
 struct Block {
     /// What a read may return.
     allowed: BTreeSet<Stamp>,
-    /// What it may fall back to when nobody kept the writes since the last flush.
-    since_flush: BTreeSet<Stamp>,
+    /// What it may fall back to when nobody kept the writes since the last flush, with the request that wrote it:
+    /// zeroes are written more than once.
+    since_flush: BTreeSet<(u64, Stamp)>,
     writing: u32,
     /// Goes up with every write that is begun or ends.
     version: u64,
@@ -24,7 +25,7 @@ struct Block {
 enum Pending {
     Write { first: u64, stamps: Vec<Stamp>, losses: u64 },
     Read { first: u64, count: u64, allowed: Vec<BTreeSet<Stamp>>, versions: Vec<u64> },
-    Flush { since: Vec<BTreeSet<Stamp>>, losses: u64 },
+    Flush { since: Vec<BTreeSet<(u64, Stamp)>>, losses: u64 },
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ pub struct Guest {
 
 impl Guest {
     pub fn new(blocks: u64) -> Self {
-        let empty = Block { allowed: [0].into(), since_flush: [0].into(), ..Block::default() };
+        let empty = Block { allowed: [0].into(), since_flush: [(0, 0)].into(), ..Block::default() };
         Self { blocks: vec![empty; blocks as usize], ..Self::default() }
     }
 
@@ -65,7 +66,7 @@ impl Guest {
         for (at, stamp) in stamps.iter().enumerate() {
             let block = &mut self.blocks[first as usize + at];
             block.allowed.insert(*stamp);
-            block.since_flush.insert(*stamp);
+            block.since_flush.insert((self.next + 1, *stamp));
             block.writing += 1;
             block.version += 1;
         }
@@ -97,7 +98,11 @@ impl Guest {
         let since = self
             .blocks
             .iter()
-            .map(|block| if block.writing == 0 { block.allowed.clone() } else { block.since_flush.clone() })
+            .map(|block| {
+                let may_be_last =
+                    |(_, stamp): &&(u64, Stamp)| block.writing > 0 || block.allowed.contains(stamp);
+                block.since_flush.iter().filter(may_be_last).copied().collect()
+            })
             .collect();
         let id = self.id(Pending::Flush { since, losses: self.losses });
         (id, GuestOp::Flush)
@@ -133,12 +138,7 @@ impl Guest {
             }
             (Some(Pending::Flush { since, losses }), Ok(_)) if losses == self.losses => {
                 for (block, then) in self.blocks.iter_mut().zip(since) {
-                    let after: BTreeSet<_> = block.since_flush.difference(&then).copied().collect();
-                    block.since_flush = then;
-                    block.since_flush.extend(block.allowed.iter().copied());
-                    if block.writing > 0 {
-                        block.since_flush.extend(after);
-                    }
+                    block.since_flush.retain(|written| written.0 > id || then.contains(written));
                 }
                 self.flushed += 1;
                 true
@@ -192,8 +192,7 @@ impl Guest {
     pub fn unflushed_may_be_lost(&mut self) {
         self.losses += 1;
         for block in &mut self.blocks {
-            let fallback = block.since_flush.clone();
-            block.allowed.extend(fallback);
+            block.allowed.extend(block.since_flush.iter().map(|(_, stamp)| stamp));
             block.version += 1;
         }
     }

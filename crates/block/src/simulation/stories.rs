@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::world::World;
-use crate::engine::{Command, CommandReply};
+use crate::engine::{Command, CommandReply, Engine};
 use crate::geometry::BLOCK;
 use crate::wire::message::SnapshotSpec;
 
@@ -69,10 +69,15 @@ fn settle(world: &mut World) {
         }
         world.start_replica(at);
     }
-    if world.engine().is_none() {
-        world.start_engine();
+    // Whoever supervises an engine starts it again when it gave up.
+    while !world.everybody_in_sync() {
+        if world.engine().is_none() {
+            world.start_engine();
+        }
+        world.run_until("every replica is in sync", |world| {
+            world.engine().is_none() || world.everybody_in_sync()
+        });
     }
-    world.run_until("every replica is in sync", World::everybody_in_sync);
     world.run_until("the guest's requests end", |world| world.guest.in_flight() == 0);
     let flush = world.guest.flush();
     world.submit(flush);
@@ -83,6 +88,7 @@ fn settle(world: &mut World) {
     }
     world.run_until("the last reads end", |world| world.guest.in_flight() == 0);
     world.run_until("every replica is still in sync", World::everybody_in_sync);
+    world.run_until("nothing is written any more", |world| world.engine().is_some_and(Engine::is_still));
     agree(world, None);
     world.trouble = true;
 }
@@ -242,6 +248,36 @@ fn an_older_engine_is_fenced() {
         settle(&mut world);
         world.write_through(old);
         world.run_until("the first engine notices", |world| world.stopped.contains_key(&old));
+    });
+}
+
+/// Nobody answers when the volume is closed: the engine ends all the same, and what was flushed is there later.
+#[test]
+fn an_engine_that_lost_everybody_can_be_closed() {
+    play(40, |seed| {
+        let mut world = World::new(seed, 2, BLOCKS);
+        world.start_engine();
+        world.run_until("the first start", World::everybody_in_sync);
+        for _ in 0..60 {
+            guest_step(&mut world);
+            world.step();
+        }
+        let at_work = world.random.chance(50);
+        if at_work {
+            world.command(Command::Close);
+        }
+        for at in 0..2 {
+            world.crash_replica(at, false);
+        }
+        for _ in 0..20 {
+            world.step();
+        }
+        if !at_work {
+            world.command(Command::Close);
+        }
+        let closed = world.current;
+        world.run_until("the engine ends", |world| world.stopped.contains_key(&closed));
+        settle(&mut world);
     });
 }
 

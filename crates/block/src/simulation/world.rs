@@ -165,13 +165,19 @@ impl World {
         if power {
             let seed = self.random.next();
             self.replicas[at].disk.crash(seed);
-            self.intact.remove(&at);
-            self.hurt.insert(at);
-            if self.intact.is_empty() {
-                self.guest.unflushed_may_be_lost();
-            }
+            self.lost_unflushed(at);
         }
         self.tell_lost(at);
+    }
+
+    /// What was not flushed may be gone from this replica, and from all of them when it was the last that had it.
+    fn lost_unflushed(&mut self, at: usize) {
+        self.say(|| format!("replica {at} may have lost what was not flushed"));
+        self.intact.remove(&at);
+        self.hurt.insert(at);
+        if self.intact.is_empty() {
+            self.guest.unflushed_may_be_lost();
+        }
     }
 
     /// The engines hear, sooner or later, that their connections to a replica are gone.
@@ -188,8 +194,7 @@ impl World {
 
     pub fn is_poisoned(&self, at: usize) -> bool {
         self.replicas[at].disk.clear_faults();
-        let Some(service) = &self.replicas[at].service else { return false };
-        service.store().flush().is_err()
+        self.replicas[at].service.as_ref().is_some_and(|service| service.store().is_poisoned())
     }
 
     pub fn is_up(&self, at: usize) -> bool {
@@ -340,10 +345,16 @@ impl World {
     }
 
     fn run_tasks(&mut self) {
-        for replica in &self.replicas {
+        for at in 0..self.replicas.len() {
+            let replica = &self.replicas[at];
             let tasks = std::mem::take(&mut *replica.tasks.lock());
+            let Some(service) = replica.service.clone() else { continue };
+            let before = service.store().is_poisoned();
             for task in tasks {
                 task();
+            }
+            if service.store().is_poisoned() && !before {
+                self.lost_unflushed(at);
             }
         }
     }
@@ -380,11 +391,16 @@ impl World {
             return;
         };
         let name = if self.trace { format!("{request:?}").chars().take(90).collect() } else { String::new() };
+        let before = service.store().is_poisoned();
         let reply = service.handle(session, request);
+        let lost = service.store().is_poisoned() && !before;
         let dull = matches!(reply, Reply::Done | Reply::Data(_) | Reply::Info(_));
         if self.trace && (!dull || name.starts_with("Control")) {
             let text: String = format!("{reply:?}").chars().take(160).collect();
             self.say(|| format!("engine {engine} → replica {at}: {name} → {text}"));
+        }
+        if lost {
+            self.lost_unflushed(at);
         }
         let twice = self.trouble && self.random.chance(1);
         let delay = self.latency();

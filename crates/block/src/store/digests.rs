@@ -42,6 +42,7 @@ impl Store {
             }
             at = part.end();
         }
+        self.usable()?;
         Ok(digests.into())
     }
 }

@@ -23,15 +23,17 @@ impl Store {
         check_buffer(&view, range, into.len())?;
         read_chain(&view.chain, range, into, |layer, offset, into| {
             layer.data.read_at(offset, into).map(|()| true)
-        })
-        .map(|_| ())
+        })?;
+        self.usable()
     }
 
     /// [`Store::read_into`] if that needs no disk access. `false`: it would have; the buffer holds nothing of use.
     pub fn read_cached(&self, range: Range, into: &mut [u8]) -> Result<bool> {
         let view = self.view.load();
         check_buffer(&view, range, into.len())?;
-        read_chain(&view.chain, range, into, |layer, offset, into| layer.data.read_cached(offset, into))
+        let found =
+            read_chain(&view.chain, range, into, |layer, offset, into| layer.data.read_cached(offset, into))?;
+        self.usable().map(|()| found)
     }
 
     /// With the operating system when it returns. After any error but `NoSpace` and a bad range the replica takes no

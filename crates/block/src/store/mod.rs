@@ -6,6 +6,7 @@ mod blocks;
 mod cloning;
 mod content;
 mod digests;
+mod doubt;
 mod error;
 mod expand;
 mod flush;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 
+use super::doubt;
 use super::error::{Result, StoreError};
 use super::flush::SharedSync;
 use super::intents::{self, IntentMap};
@@ -54,6 +55,7 @@ impl Store {
             return Err(StoreError::NotAVolume { directory: disk.describe() });
         }
         let lock = lock(&*disk)?;
+        doubt::settle(&*disk).map_err(StoreError::io("sync what an earlier failure left in doubt"))?;
         let mut meta = Metadata::load(&*disk)?;
         match probe(&*disk) {
             // A full disk must not keep a volume from being read; it was probed when the volume was made.
@@ -72,7 +74,7 @@ fn assemble(disk: Arc<dyn Disk>, meta: Metadata, limits: Limits, lock: LockGuard
     }
     let intents = IntentMap::open(&*disk, meta.size)?;
     let space = SpaceGauge::new(&*disk, limits.reserve)?;
-    let boot = disk.boot_id().map_err(StoreError::io("ask for the boot id"))?;
+    let boot = doubt::boot(&*disk).map_err(StoreError::io("ask for the boot id"))?;
     Ok(Store {
         disk,
         limits,

@@ -161,6 +161,7 @@ impl Store {
             read.map_err(StoreError::io(format!("read layer {id}")))?;
             filled += part.len as usize;
         }
+        self.usable()?;
         Ok((found, bytes.into()))
     }
 

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use uuid::Uuid;
 
+use super::doubt;
 use super::error::{Result, StoreError};
 use super::flush::SharedSync;
 use super::intents::IntentMap;
@@ -122,6 +123,7 @@ impl Store {
         change.commit(meta, layers)
     }
 
+    /// After a sync that failed, what is read may be older than what was written: reads ask this last of all.
     pub(super) fn usable(&self) -> Result<()> {
         match self.poison.get() {
             None => Ok(()),
@@ -129,12 +131,22 @@ impl Store {
         }
     }
 
+    #[cfg(test)]
+    pub fn is_poisoned(&self) -> bool {
+        self.poison.get().is_some()
+    }
+
     /// After a change that failed half-way nobody knows what is on disk: no other change may follow.
     pub(super) fn poison_on_io(&self, error: &StoreError) {
         if let StoreError::Io { .. } = error {
             let reason = error.to_string();
             tracing::error!(directory = %self.disk.describe(), %reason, "the replica takes no more changes");
-            self.poison.get_or_init(|| reason);
+            self.poison.get_or_init(|| {
+                if let Err(error) = doubt::raise(&*self.disk) {
+                    tracing::error!(%error, "cannot note that writes may be lost: rebuild this replica before using it");
+                }
+                reason
+            });
         }
     }
 

@@ -41,15 +41,15 @@ mod kind {
 }
 
 /// Why a replica will not talk to an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
-    /// The engine did not prove that it has the replica's key.
+    #[error("the engine did not prove that it has the replica's key; start both with the same key file")]
     Key,
-    /// The key is right, but the replica belongs to another volume.
+    #[error("the key is right, but the replica belongs to another volume")]
     Volume,
-    /// No version that both know.
+    #[error("there is no version of the protocol that both know")]
     Version,
-    /// As many connections as it allows are open.
+    #[error("as many connections as it allows are open")]
     Busy,
 }
 
@@ -62,7 +62,7 @@ pub enum HandshakeError {
     #[error("the peer knows versions {} to {} of the protocol, this side {} to {}",
         .theirs.start(), .theirs.end(), VERSIONS.start(), VERSIONS.end())]
     Version { theirs: RangeInclusive<u16> },
-    #[error("refused: {0:?}")]
+    #[error("refused: {0}")]
     Refused(Refusal),
     #[error("the replica did not prove that it has the volume's key")]
     Impostor,

@@ -80,11 +80,11 @@ pub enum Control {
     /// Starts a rebuild of this replica to that tree of layers: keeps layers whose identity and content version
     /// match and that are complete, makes the missing ones empty and incomplete, and remembers durably that the
     /// replica is not usable. The connection becomes the one that may write. Writes go to `head` from then on.
-    /// Refused with `Fenced` unless `generation` is newer than the stored one, or the same while a rebuild is
-    /// unfinished. The record then has this generation and no members, until a membership ends the rebuild.
+    /// Refused with `Fenced` unless the record is newer than the stored one, or the same while a rebuild is
+    /// unfinished. The record tells who is in sync meanwhile: whoever finds this replica first knows whom to ask.
     Adopt {
         engine: EngineId,
-        generation: Generation,
+        record: Membership,
         size: u64,
         layers: Vec<Layer>,
         head: LayerId,

@@ -3,7 +3,9 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::sync::Mutex;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::watch;
@@ -19,6 +21,8 @@ use crate::orders::{Order, Orders};
 
 /// Payload a client may have with us, from the request to the end of its answer; one request more may exceed it.
 const MAX_BYTES: usize = 64 << 20;
+/// Clients that do not follow the protocol are told about no more often than this.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether more requests are begun, and if not, why.
 ///
@@ -168,7 +172,7 @@ where
                 Ok(Some((request, payload))) => self.accept(request, payload),
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "an NBD client does not follow the protocol; its connection is closed");
+                    complain(&error);
                     self.phase = self.phase.next(Event::SocketFailed);
                 }
             }
@@ -229,6 +233,16 @@ where
     fn socket_failed(&mut self, error: &io::Error) {
         tracing::debug!(%error, "an NBD client is gone");
         self.phase = self.phase.next(Event::SocketFailed);
+    }
+}
+
+/// One line now and then, however many clients misbehave.
+fn complain(error: &dyn std::error::Error) {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let Ok(mut last) = LAST.lock() else { return };
+    if last.is_none_or(|last| last.elapsed() >= COMPLAINT_INTERVAL) {
+        *last = Some(Instant::now());
+        tracing::warn!(%error, "an NBD client does not follow the protocol; its connection is closed");
     }
 }
 

@@ -1,7 +1,7 @@
 //! An NBD server for one volume: listeners, their clients, and the end of both, in order or handed to another
 //! process. Everything runs on the volume's own thread; it needs a `LocalSet`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
@@ -29,7 +29,8 @@ use crate::orders::{Order, Orders};
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// A client must have asked for its export by then.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// More clients than this wait in the socket's own queue.
+/// More clients than this wait in the socket's own queue, unless one that has not asked for its export yet can make
+/// room: a handshake takes a moment, so whoever has been at it longest is no client.
 const MAX_CLIENTS: usize = 256;
 /// After a failed accept (no more descriptors, say) there is nothing to do but wait.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -54,7 +55,14 @@ pub struct Server<V> {
 
 struct Shared<V> {
     export: Export<V>,
-    clients: RefCell<Vec<Task<Option<FrozenConnection>>>>,
+    /// Oldest first.
+    clients: RefCell<Vec<Guest>>,
+}
+
+struct Guest {
+    task: Task<Option<FrozenConnection>>,
+    /// It has not asked for its export yet.
+    negotiating: Rc<Cell<bool>>,
 }
 
 /// A task and the way to reach it.
@@ -101,7 +109,7 @@ impl<V: Volume> Server<V> {
 
     /// How many clients are connected now.
     pub fn clients(&self) -> usize {
-        self.shared.clients.borrow().iter().filter(|task| !task.handle.is_finished()).count()
+        self.shared.clients.borrow().iter().filter(|guest| !guest.task.handle.is_finished()).count()
     }
 
     /// Nobody comes in any more, what is in flight is answered, what comes later is refused with ESHUTDOWN, and every
@@ -156,15 +164,15 @@ impl<V: Volume> Server<V> {
     }
 
     fn end_clients(&self, order: Order) -> Vec<JoinHandle<Option<FrozenConnection>>> {
-        let tasks = self.shared.clients.take();
-        tasks.iter().for_each(|task| task.orders.give(order));
-        tasks.into_iter().map(|task| task.handle).collect()
+        let guests = self.shared.clients.take();
+        guests.iter().for_each(|guest| guest.task.orders.give(order));
+        guests.into_iter().map(|guest| guest.task.handle).collect()
     }
 }
 
 async fn accept<V: Volume>(listener: Listener, orders: Rc<Orders>, shared: Rc<Shared<V>>) -> Listener {
     loop {
-        let room = shared.forget_finished() < MAX_CLIENTS;
+        let room = shared.make_room();
         tokio::select! {
             biased;
             _ = orders.changed() => return listener,
@@ -181,11 +189,16 @@ async fn accept<V: Volume>(listener: Listener, orders: Rc<Orders>, shared: Rc<Sh
 }
 
 impl<V: Volume> Shared<V> {
-    /// How many clients are left.
-    fn forget_finished(&self) -> usize {
+    /// Whether another client can come.
+    fn make_room(&self) -> bool {
         let mut clients = self.clients.borrow_mut();
-        clients.retain(|task| !task.handle.is_finished());
-        clients.len()
+        clients.retain(|guest| !guest.task.handle.is_finished());
+        if clients.len() >= MAX_CLIENTS
+            && let Some(oldest) = clients.iter().position(|guest| guest.negotiating.get())
+        {
+            clients.remove(oldest).task.handle.abort();
+        }
+        clients.len() < MAX_CLIENTS
     }
 
     fn welcome(self: Rc<Self>, stream: Stream) {
@@ -196,10 +209,11 @@ impl<V: Volume> Shared<V> {
 
     fn serve(self: Rc<Self>, stream: Stream, state: State, input: BytesMut, output: Bytes) {
         let orders = Rc::new(Orders::new());
-        let (shared, given) = (self.clone(), orders.clone());
+        let negotiating = Rc::new(Cell::new(true));
+        let (shared, given, still) = (self.clone(), orders.clone(), negotiating.clone());
         let handle = tokio::task::spawn_local(async move {
             let client = Client { stream, input, output };
-            match shared.client(client, state, &given).await {
+            match shared.client(client, state, &given, &still).await {
                 Ok(frozen) => frozen,
                 Err(error) => {
                     tracing::debug!(%error, "an NBD connection ended early");
@@ -207,7 +221,7 @@ impl<V: Volume> Shared<V> {
                 }
             }
         });
-        self.clients.borrow_mut().push(Task { orders, handle });
+        self.clients.borrow_mut().push(Guest { task: Task { orders, handle }, negotiating });
     }
 
     /// A client from wherever it stands to its end; its connection, when it is to go on in another process.
@@ -216,6 +230,7 @@ impl<V: Volume> Shared<V> {
         mut client: Client,
         state: State,
         orders: &Orders,
+        negotiating: &Cell<bool>,
     ) -> io::Result<Option<FrozenConnection>> {
         let session = match state {
             State::Transmitting(session) => session,
@@ -230,6 +245,7 @@ impl<V: Volume> Shared<V> {
                 }
             }
         };
+        negotiating.set(false);
         self.transmit(client, session, orders).await
     }
 

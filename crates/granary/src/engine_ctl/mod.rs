@@ -4,6 +4,7 @@ mod arguments;
 mod commands;
 mod show;
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use granary_cli::Exit;
@@ -13,21 +14,33 @@ pub use arguments::EngineCtlArgs;
 
 pub fn run(arguments: &EngineCtlArgs) -> ExitCode {
     let ended = crate::runtime().and_then(|runtime| runtime.block_on(commands::run(arguments)));
-    match ended {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            let status = error.downcast_ref::<tonic::Status>();
-            match status {
-                Some(status) => eprintln!("granary: {}", status.message()),
-                None => eprintln!("granary: {error:#}"),
-            }
-            match status {
-                Some(status) => exit_of(status.code()).into(),
-                None if error.is::<ConnectError>() => Exit::Unreachable.into(),
-                None => Exit::Attention.into(),
-            }
+    let error = match ended {
+        Ok(exit) => return exit.into(),
+        Err(error) => error,
+    };
+    let exit = match error.downcast_ref::<tonic::Status>() {
+        Some(status) if was_cut_off(status) => {
+            eprintln!(
+                "granary: the engine at {} does not answer; it hangs, or it has ended: look at its process and its log",
+                arguments.control
+            );
+            Exit::Unreachable
         }
-    }
+        Some(status) => {
+            eprintln!("granary: {}", status.message());
+            exit_of(status.code())
+        }
+        None => {
+            eprintln!("granary: {error:#}");
+            if error.is::<ConnectError>() { Exit::Unreachable } else { Exit::Attention }
+        }
+    };
+    exit.into()
+}
+
+/// What an engine answers has no source; what became of the way there has.
+fn was_cut_off(status: &tonic::Status) -> bool {
+    status.source().is_some()
 }
 
 fn exit_of(code: tonic::Code) -> Exit {

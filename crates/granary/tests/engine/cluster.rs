@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,9 +11,13 @@ use granary_frontend::nbd::NbdClient;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::lab::Lab;
+
 pub const MIB: u64 = 1 << 20;
 /// Far more than anything here takes; only says that something hangs.
-const HANGS: Duration = Duration::from_secs(60);
+pub const HANGS: Duration = Duration::from_secs(90);
+/// How much of a log is told when a test fails.
+const LAST_LINES: usize = 60;
 
 pub fn on_one_thread<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -34,6 +38,17 @@ impl Process {
         let process = Self { child, line };
         assert!(process.line.starts_with("ready "), "not ready: {:?}", process.line);
         process
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The most memory it ever had.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -72,22 +87,25 @@ impl Drop for Process {
 
 /// Three replicas of one volume, and where its engines live.
 pub struct Cluster {
-    home: tempfile::TempDir,
-    size: String,
-    pub addresses: Vec<String>,
+    // In this order they end: nobody loses the ground under his feet.
     pub replicas: Vec<Option<Process>>,
+    pub lab: Option<Lab>,
+    pub addresses: Vec<String>,
+    /// Where control is, when it is not at the engine's own socket.
+    pub control: Option<String>,
+    flags: Vec<String>,
+    home: tempfile::TempDir,
 }
 
 impl Cluster {
     pub fn new(size: u64) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        for (name, secret) in [("key", "a secret of the volume"), ("wrong-key", "another secret altogether")]
-        {
-            std::fs::write(home.path().join(name), secret).unwrap();
-            std::fs::set_permissions(home.path().join(name), PermissionsExt::from_mode(0o600)).unwrap();
-        }
-        let mut cluster = Self { home, size: size.to_string(), addresses: Vec::new(), replicas: Vec::new() };
-        for number in 0..3 {
+        Self::with_flags(3, &["--size", &size.to_string()])
+    }
+
+    /// So many replicas, with these flags for each.
+    pub fn with_flags(replicas: usize, flags: &[&str]) -> Self {
+        let mut cluster = Self::prepare(flags);
+        for number in 0..replicas {
             let process = Process::start(cluster.replica_command(number, "127.0.0.1:0"));
             cluster.addresses.push(process.line.split(' ').nth(1).unwrap().to_owned());
             cluster.replicas.push(Some(process));
@@ -95,24 +113,85 @@ impl Cluster {
         cluster
     }
 
+    /// Each replica behind a cable of its own and on a disk of its own.
+    pub fn in_lab(size: u64) -> Self {
+        let mut cluster = Self::prepare(&["--size", &size.to_string()]);
+        let lab = cluster.lab.insert(Lab::build(cluster.home.path(), 3));
+        cluster.addresses = (0..3).map(|number| lab.listen(number)).collect();
+        for number in 0..3 {
+            let command = cluster.replica_command(number, &cluster.addresses[number]);
+            cluster.replicas.push(Some(Process::start(command)));
+        }
+        cluster
+    }
+
+    fn prepare(flags: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        for (name, secret) in [("key", "a secret of the volume"), ("wrong-key", "another secret altogether")]
+        {
+            std::fs::write(home.path().join(name), secret).unwrap();
+            std::fs::set_permissions(home.path().join(name), PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Self { replicas: Vec::new(), lab: None, addresses: Vec::new(), control: None, flags, home }
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
+    pub fn lab(&self) -> &Lab {
+        self.lab.as_ref().expect("the test made its cluster in a lab")
+    }
+
     fn granary(&self, role: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
+        self.granary_by(Command::new(env!("CARGO_BIN_EXE_granary")), role)
+    }
+
+    fn granary_by(&self, mut command: Command, role: &str) -> Command {
         command.arg(role).env("GRANARY_LOG", "warn").env_remove("GRANARY_CONTROL");
         command
     }
 
-    pub fn replica_command(&self, number: usize, listen: &str) -> Command {
-        let mut command = self.granary("replica");
-        command.arg("--dir").arg(self.path(&format!("replica-{number}")));
-        command.arg("--key-file").arg(self.path("key")).args(["--listen", listen]);
-        if !self.path(&format!("replica-{number}")).exists() {
-            command.args(["--size", &self.size]);
-        }
+    /// In a lab much goes wrong on purpose: what is said about that is kept for when something really does.
+    fn logged(&self, mut command: Command, name: &str) -> Command {
+        let log = std::fs::File::options().create(true).append(true).open(self.path(name)).unwrap();
+        command.env("GRANARY_LOG", "info").stderr(log);
         command
+    }
+
+    pub fn directory(&self, number: usize) -> PathBuf {
+        match &self.lab {
+            Some(lab) => lab.directory(number),
+            None => self.path(&format!("replica-{number}")),
+        }
+    }
+
+    pub fn replica_command(&self, number: usize, listen: &str) -> Command {
+        self.replica_with_key(number, listen, "key")
+    }
+
+    pub fn replica_with_key(&self, number: usize, listen: &str, key: &str) -> Command {
+        let mut command = match &self.lab {
+            Some(lab) => {
+                let command = self.granary_by(lab.at(number, env!("CARGO_BIN_EXE_granary")), "replica");
+                self.logged(command, &format!("replica-{number}.log"))
+            }
+            None => self.granary("replica"),
+        };
+        command.arg("--dir").arg(self.directory(number));
+        command.arg("--key-file").arg(self.path(key)).args(["--listen", listen]);
+        // The size is only for a new one: it may have grown since.
+        let given =
+            self.flags.chunks(2).filter(|flag| flag[0] != "--size" || !self.directory(number).exists());
+        command.args(given.flatten());
+        command
+    }
+
+    /// What a replica's files take on its disk.
+    pub fn disk_usage(&self, number: usize) -> u64 {
+        let files = std::fs::read_dir(self.directory(number)).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).sum()
     }
 
     pub fn kill_replica(&mut self, number: usize) {
@@ -134,7 +213,13 @@ impl Cluster {
 
     /// An engine with all replicas, reached by the name of its sockets.
     pub fn engine_command(&self, name: &str, flags: &[&str]) -> Command {
-        let mut command = self.granary("engine");
+        let mut command = match &self.lab {
+            Some(lab) => {
+                let command = self.granary_by(lab.at_hub(env!("CARGO_BIN_EXE_granary")), "engine");
+                self.logged(command, &format!("engine-{name}.log"))
+            }
+            None => self.granary("engine"),
+        };
         command.args(["--volume", "vol", "--replica-timeout", "2"]);
         command.args(["--frontend", &self.nbd(name)]);
         for address in &self.addresses {
@@ -154,9 +239,15 @@ impl Cluster {
         Process::start(self.engine_command(name, flags))
     }
 
-    pub fn try_ctl(&self, name: &str, arguments: &[&str]) -> Output {
+    pub fn ctl_command(&self, name: &str, arguments: &[&str]) -> Command {
         let mut command = self.granary("engine-ctl");
-        command.args(["--control", &self.url(name)]).args(arguments).output().unwrap()
+        let control = self.control.clone().unwrap_or_else(|| self.url(name));
+        command.args(["--control", &control]).args(arguments);
+        command
+    }
+
+    pub fn try_ctl(&self, name: &str, arguments: &[&str]) -> Output {
+        self.ctl_command(name, arguments).output().unwrap()
     }
 
     /// What it answered, as people see it.
@@ -193,6 +284,24 @@ impl Cluster {
 
     pub async fn client(&self, name: &str) -> NbdClient {
         NbdClient::connect(&self.nbd(name).parse().unwrap(), None).await.unwrap()
+    }
+}
+
+/// What was kept back is told when the test fails.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.lab.is_none() || !std::thread::panicking() {
+            return;
+        }
+        for entry in std::fs::read_dir(self.home.path()).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                let lines: Vec<_> = text.lines().collect();
+                let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+                eprintln!("--- {}\n{}", path.display(), last.join("\n"));
+            }
+        }
     }
 }
 

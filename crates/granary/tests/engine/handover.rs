@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use granary_enginectl::v1::HandoverRequest;
 
-use crate::cluster::{Cluster, MIB, Process, exists, on_one_thread, said};
+use crate::cluster::{Cluster, MIB, Process, exists, on_one_thread};
+use crate::programs::run;
 use crate::stamps::Stamps;
 
 #[test]
@@ -37,12 +38,6 @@ fn an_engine_is_replaced_under_load_without_an_error() {
     });
 }
 
-/// Runs a program that must end well.
-async fn run(program: &str, arguments: &[&std::ffi::OsStr]) {
-    let output = tokio::process::Command::new(program).args(arguments).output().await.unwrap();
-    assert!(output.status.success(), "{program} {arguments:?}: {}", said(&output));
-}
-
 #[test]
 fn a_mounted_file_system_outlives_its_engine() {
     on_one_thread(async {
@@ -52,9 +47,9 @@ fn a_mounted_file_system_outlives_its_engine() {
         let run_dir = cluster.path("run");
         let flags = ["--frontend", device.as_str(), "--run-dir", run_dir.to_str().unwrap()];
         let mut engine = cluster.engine("e", &flags);
-        run("mkfs.ext4", &["-q".as_ref(), link.as_os_str()]).await;
+        run("mkfs.ext4", ["-q".as_ref(), link.as_os_str()]).await;
         std::fs::create_dir(&mounted).unwrap();
-        run("mount", &[link.as_os_str(), mounted.as_os_str()]).await;
+        run("mount", [link.as_os_str(), mounted.as_os_str()]).await;
         for round in 0..3u8 {
             let file = mounted.join(format!("file-{round}"));
             let writing = tokio::task::spawn_blocking(move || {
@@ -69,14 +64,14 @@ fn a_mounted_file_system_outlives_its_engine() {
             engine = next;
             writing.await.unwrap();
         }
-        run("umount", &[mounted.as_os_str()]).await;
-        run("fsck.ext4", &["-fn".as_ref(), link.as_os_str()]).await;
-        run("mount", &["-o".as_ref(), "ro".as_ref(), link.as_os_str(), mounted.as_os_str()]).await;
+        run("umount", [mounted.as_os_str()]).await;
+        run("fsck.ext4", ["-fn".as_ref(), link.as_os_str()]).await;
+        run("mount", ["-o".as_ref(), "ro".as_ref(), link.as_os_str(), mounted.as_os_str()]).await;
         for round in 0..3u8 {
             let content = std::fs::read(mounted.join(format!("file-{round}"))).unwrap();
             assert!(content == vec![round + 1; 8 << 20], "file {round} is not what was written");
         }
-        run("umount", &[mounted.as_os_str()]).await;
+        run("umount", [mounted.as_os_str()]).await;
         assert!(engine.line.contains("/dev/loop"), "the last engine knows the device: {}", engine.line);
         cluster.assert_equal("e");
         engine.stop().await;

@@ -42,7 +42,7 @@ fn open(service: &Service, session: &Session, generation: u64) -> Reply {
 fn adopt(session: &Session, to: &Service, like: &ReplicaInfo, generation: u64) -> Reply {
     let adopt = Control::Adopt {
         engine: EngineId::random(),
-        generation: Generation(generation),
+        record: Membership { generation: Generation(generation), ..Membership::default() },
         size: like.size,
         layers: like.layers.clone(),
         head: like.head,

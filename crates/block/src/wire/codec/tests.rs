@@ -135,14 +135,8 @@ fn any_control() -> impl Strategy<Value = Control> {
         (".{0,20}", any_layer_id()).prop_map(|(name, new_head)| Control::Revert { name, new_head }),
         Just(Control::Purge),
         any::<u64>().prop_map(|size| Control::Expand { size }),
-        (engine(), any::<u64>(), any::<u64>(), layers, any_layer_id()).prop_map(
-            |(engine, generation, size, layers, head)| Control::Adopt {
-                engine,
-                generation: Generation(generation),
-                size,
-                layers,
-                head
-            }
+        (engine(), any_membership(), any::<u64>(), layers, any_layer_id()).prop_map(
+            |(engine, record, size, layers, head)| Control::Adopt { engine, record, size, layers, head }
         ),
         any_layer_id().prop_map(|layer| Control::LayerComplete { layer }),
         (any_layer_id(), any_range()).prop_map(|(layer, range)| Control::LayerRuns { layer, range }),

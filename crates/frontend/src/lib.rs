@@ -9,6 +9,7 @@ mod frontends;
 pub mod fuse;
 pub mod handover;
 mod in_flight;
+mod modules;
 pub mod nbd;
 mod orders;
 mod spec;

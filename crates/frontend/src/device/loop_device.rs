@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
+const CONTROL: &str = "/dev/loop-control";
 const GET_FREE: Opcode = 0x4c82;
 const CONFIGURE: Opcode = 0x4c0a;
 const CLEAR: Opcode = 0x4c01;
@@ -52,7 +53,10 @@ struct Info {
 /// of a process that was killed nobody would be there to take what is written: it could never end.
 pub(super) fn attach(file: &Path, block_size: u32, read_only: bool) -> io::Result<PathBuf> {
     let backing = open(file, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())?;
-    let control = open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    if !Path::new(CONTROL).exists() {
+        crate::modules::load("loop");
+    }
+    let control = open(CONTROL, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let flags = if read_only { DIRECT_IO | READ_ONLY } else { DIRECT_IO };
     loop {
         let number = get_free(&control)?;

@@ -88,11 +88,8 @@ pub struct FrozenUblk {
 
 /// Whether this kernel's ublk can be used; loads the driver if need be.
 pub async fn probe() -> Result<(), Unusable> {
-    if !Path::new(abi::CONTROL).exists() && blocking(nodes::ensure_control).await.is_err() {
-        load_driver().await;
-        if !Path::new(abi::CONTROL).exists() && blocking(nodes::ensure_control).await.is_err() {
-            return Err(Unusable::NoDriver);
-        }
+    if !blocking(|| Ok(nodes::ensure_control())).await.is_ok_and(|there| there) {
+        return Err(Unusable::NoDriver);
     }
     match blocking(control::features).await {
         Ok(features) if features & NEEDED == NEEDED => Ok(()),
@@ -105,13 +102,6 @@ pub async fn probe() -> Result<(), Unusable> {
 pub async fn clear(identity: &Path) -> Result<(), UblkError> {
     let mark = leftover::mark_of(identity);
     blocking(move || leftover::clear(mark)).await.map_err(step("remove"))
-}
-
-async fn load_driver() {
-    let modprobe = tokio::process::Command::new("modprobe").args(["-q", "ublk_drv"]).status().await;
-    if !modprobe.as_ref().is_ok_and(std::process::ExitStatus::success) {
-        tracing::debug!(?modprobe, "the ublk driver could not be loaded");
-    }
 }
 
 impl Ublk {

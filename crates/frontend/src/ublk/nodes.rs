@@ -34,9 +34,16 @@ pub(super) fn devices() -> io::Result<Vec<u32>> {
     Ok(devices)
 }
 
-/// Makes the control node where there is a driver and no node.
-pub(super) fn ensure_control() -> io::Result<()> {
-    ensure(Path::new(super::abi::CONTROL), "/sys/class/misc/ublk-control", FileType::CharacterDevice)
+/// Whether there is a driver to control; loads it if need be.
+pub(super) fn ensure_control() -> bool {
+    let control = Path::new(super::abi::CONTROL);
+    let there = || {
+        control.exists() || ensure(control, "/sys/class/misc/ublk-control", FileType::CharacterDevice).is_ok()
+    };
+    there() || {
+        crate::modules::load("ublk_drv");
+        there()
+    }
 }
 
 pub(super) fn ensure_queue(device: u32) -> io::Result<()> {

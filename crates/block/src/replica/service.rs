@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use super::limits;
 use super::rules::{Need, Owner, Record, SessionId, need, refuse};
 use crate::geometry::Range;
-use crate::ids::{Generation, LayerId};
+use crate::ids::LayerId;
 use crate::store::Store;
 use crate::wire::message::{Control, Failure, FailureKind, Layer, Membership, Reply, Request};
 

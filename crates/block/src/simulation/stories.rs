@@ -157,18 +157,18 @@ fn storm(seed: u64, power: bool) {
 
 #[test]
 fn processes_die_and_connections_break() {
-    play(300, |seed| storm(seed, false));
+    play(1000, |seed| storm(seed, false));
 }
 
 #[test]
 fn machines_lose_power() {
-    play(400, |seed| storm(seed, true));
+    play(1500, |seed| storm(seed, true));
 }
 
 /// Snapshots under load and failures: the same on every replica, and never different later.
 #[test]
 fn snapshots_are_one_instant_and_never_change() {
-    play(200, |seed| {
+    play(600, |seed| {
         let mut world = World::new(seed, 3, BLOCKS);
         world.start_engine();
         world.run_until("the first start", World::everybody_in_sync);
@@ -228,7 +228,7 @@ fn listed(world: &mut World) -> Vec<String> {
 /// A second engine takes the volume over; the first never has a write acknowledged again.
 #[test]
 fn an_older_engine_is_fenced() {
-    play(200, |seed| {
+    play(600, |seed| {
         let mut world = World::new(seed, 3, BLOCKS);
         world.start_engine();
         world.run_until("the first start", World::everybody_in_sync);

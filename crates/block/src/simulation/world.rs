@@ -176,7 +176,9 @@ impl World {
         self.intact.remove(&at);
         self.hurt.insert(at);
         if self.intact.is_empty() {
+            // What any of them has is the truth from now on.
             self.guest.unflushed_may_be_lost();
+            self.hurt.clear();
         }
     }
 
@@ -269,7 +271,6 @@ impl World {
         if !self.ready.contains(&self.current) || members.is_empty() {
             return;
         }
-        self.hurt.retain(|at| members.contains(at));
         self.intact = members.difference(&self.hurt).copied().collect();
     }
 
@@ -392,12 +393,17 @@ impl World {
         };
         let name = if self.trace { format!("{request:?}").chars().take(90).collect() } else { String::new() };
         let before = service.store().is_poisoned();
+        let adopts = matches!(request, Request::Control(Control::Adopt { .. }));
         let reply = service.handle(session, request);
         let lost = service.store().is_poisoned() && !before;
         let dull = matches!(reply, Reply::Done | Reply::Data(_) | Reply::Info(_));
         if self.trace && (!dull || name.starts_with("Control")) {
             let text: String = format!("{reply:?}").chars().take(160).collect();
             self.say(|| format!("engine {engine} → replica {at}: {name} → {text}"));
+        }
+        if adopts && reply == Reply::Done {
+            // Before it is a member again it will have been filled.
+            self.hurt.remove(&at);
         }
         if lost {
             self.lost_unflushed(at);

@@ -81,7 +81,7 @@ impl Store {
             membership: meta.membership.clone(),
             clean: meta.clean,
             rebuilding: meta.rebuilding,
-            boot: self.boot.clone(),
+            boot: self.boot(),
             layers: layers(&view)?,
             head: meta.head,
             intents: self.intents(),
@@ -128,6 +128,14 @@ impl Store {
         match self.poison.get() {
             None => Ok(()),
             Some(reason) => Err(StoreError::Poisoned { reason: reason.clone() }),
+        }
+    }
+
+    /// Once writes may be lost it is no longer the boot in which they were made.
+    fn boot(&self) -> String {
+        match self.poison.get() {
+            None => self.boot.clone(),
+            Some(_) => format!("{}+lost", self.boot),
         }
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::*;
 use crate::disk::simulated::Simulated;
 use crate::geometry::{BLOCK, INTENT_REGION};
-use crate::ids::{EngineId, ReplicaId};
+use crate::ids::{EngineId, Generation, ReplicaId};
 use crate::store::{CreateOptions, OpenOptions};
 use crate::wire::message::{Member, Regions, ReplicaInfo, Run, RunKind, SnapshotSpec};
 

@@ -18,6 +18,8 @@ mod hostile;
 mod lab;
 #[path = "engine/large.rs"]
 mod large;
+#[path = "engine/machine_room.rs"]
+mod machine_room;
 #[path = "engine/programs.rs"]
 mod programs;
 #[path = "engine/rounds.rs"]

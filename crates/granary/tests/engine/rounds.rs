@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use granary_frontend::Volume;
 use granary_frontend::nbd::NbdClient;
 use rustix::process::Signal;
 
@@ -222,7 +221,7 @@ impl Game {
 
     /// The older one must notice that it is fenced, at the latest when it wakes up.
     async fn replace_engine(&mut self, hangs: bool) {
-        // One that has lost all its replicas would take them back from the newer one.
+        // One that could not record what it tried to would take its replicas back from the newer one.
         self.heal().await;
         let Some(mut older) = self.engine.take() else { return };
         if hangs {
@@ -311,78 +310,5 @@ fn whatever_happens_nothing_is_lost_and_all_agree_again() {
         game.stamps.check_acknowledged(game.volume.as_ref().unwrap()).await;
         game.engine.take().unwrap().stop().await;
         tell(&format!("{rounds} rounds with {} engines and {} writes", game.engines, game.stamps.writes()));
-    });
-}
-
-#[test]
-#[ignore = "a replica whose write did not fit stays out until it is started again, however much space there is"]
-fn a_full_disk_is_left_behind_and_taken_back_when_there_is_room() {
-    if !Lab::is_possible("a volume on disks that are full") {
-        return;
-    }
-    on_one_thread(async {
-        let cluster = Cluster::in_lab(64 * MIB);
-        let engine = cluster.engine("e", &[]);
-        let volume = cluster.client("e").await;
-        let stamps = Stamps::new(512, 11);
-        stamps.fill(&volume).await;
-        cluster.ctl("e", &["snapshot", "create", "before"]);
-
-        cluster.lab().fill_disk(1);
-        let load = stamps.load(&volume);
-        cluster.until_states("e", &["inSync", "away", "inSync"]).await;
-        let replicas = cluster.ctl("e", &["replica", "list"]);
-        let reason = replicas["replicas"][1]["reason"].as_str().unwrap();
-        assert!(["full", "free", "No space"].iter().any(|word| reason.contains(word)), "{reason}");
-        load.finish().await;
-        stamps.check_acknowledged(&volume).await;
-        cluster.lab().free_disk(1);
-        cluster.until_states("e", &["inSync"; 3]).await;
-
-        (0..3).for_each(|number| cluster.lab().fill_disk(number));
-        let mut at = 32 * MIB;
-        let refused = loop {
-            match volume.write(at, vec![1; 1 << 16].into(), false).await {
-                Ok(()) => at += 1 << 16,
-                Err(error) => break error,
-            }
-            assert!(at < 64 * MIB, "no disk is full");
-        };
-        assert_eq!(refused, granary_frontend::VolumeError::NoSpace);
-        stamps.check_acknowledged(&volume).await;
-        (0..3).for_each(|number| cluster.lab().free_disk(number));
-        volume.write(at, vec![2; 1 << 16].into(), true).await.unwrap();
-        assert_eq!(volume.read(at, 1 << 16).await.unwrap(), vec![2; 1 << 16]);
-        cluster.until_states("e", &["inSync"; 3]).await;
-        cluster.assert_equal("e");
-        engine.stop().await;
-    });
-}
-
-#[test]
-fn a_replica_whose_cable_is_pulled_is_left_behind_and_taken_back() {
-    if !Lab::is_possible("a replica that is cut off") {
-        return;
-    }
-    on_one_thread(async {
-        let cluster = Cluster::in_lab(64 * MIB);
-        let engine = cluster.engine("e", &[]);
-        let volume = cluster.client("e").await;
-        let stamps = Stamps::new(512, 12);
-        let load = stamps.load(&volume);
-        cluster.lab().pull_cable(2);
-        cluster.until_states("e", &["inSync", "inSync", "away"]).await;
-        let before = stamps.writes();
-        let began = Instant::now();
-        while stamps.writes() < before + 100 {
-            assert!(began.elapsed() < HANGS, "nothing is written without it");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        cluster.lab().plug_cable(2);
-        cluster.until_states("e", &["inSync"; 3]).await;
-        load.finish().await;
-        stamps.check_acknowledged(&volume).await;
-        cluster.assert_equal("e");
-        engine.stop().await;
     });
 }

@@ -43,9 +43,9 @@ seen "a file system lives on it"
 
 mount /dev/ublkb0 /mnt || fail mount
 # More requests than the queue has room for, until it is told to end.
-fio --name=load --filename=/mnt/load --ioengine=libaio --direct=1 --rw=randrw --bs=4k --iodepth=192 --size=24m \
+fio --name=load --filename=/mnt/load --ioengine=libaio --direct=1 --rw=randrw --bs=4k --iodepth=192 --size=8m \
     --time_based --runtime=3600 --verify=crc32c --verify_state_save=0 --verify_fatal=1 --verify_backlog=64 \
-    --fsync=50 >fio.log 2>&1 &
+    --fsync=100 >fio.log 2>&1 &
 load=$!
 until_true 30 test -e /mnt/load || fail "the load does not begin"
 sleep 2

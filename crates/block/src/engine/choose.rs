@@ -166,6 +166,7 @@ mod tests {
             replica: id(n),
             size: 1 << 20,
             membership: Membership {
+                engine: None,
                 generation: Generation(generation),
                 members: members
                     .iter()

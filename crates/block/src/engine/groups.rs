@@ -27,30 +27,17 @@ pub enum Purpose {
     Move,
     Opened,
     Marks,
-    /// Nothing depends on the answer.
-    Nothing,
+    MarksCleared,
     Ping,
     Barrier,
     CloseFlush,
     CloseRecord,
-    RemoveSnapshot {
-        command: u64,
-    },
-    Purge {
-        command: u64,
-    },
+    RemoveSnapshot { command: u64 },
+    Purge { command: u64 },
     PurgePoll,
-    Status {
-        command: u64,
-    },
-    Verify {
-        command: u64,
-    },
-    Allocation {
-        guest: u64,
-        offset: u64,
-        len: u64,
-    },
+    Status { command: u64 },
+    Verify { command: u64 },
+    Allocation { guest: u64, offset: u64, len: u64 },
     Reconcile(ReconcileStep),
     Resync(u64, ResyncStep),
 }
@@ -168,7 +155,7 @@ impl Engine {
             Purpose::Move => self.move_answered(&replies),
             Purpose::Opened => self.opened(replies),
             Purpose::Marks => self.marks_answered(&replies),
-            Purpose::Nothing => {}
+            Purpose::MarksCleared => self.marks_out = false,
             Purpose::Ping => {
                 for (slot, _) in replies {
                     self.place(slot).pinged = false;

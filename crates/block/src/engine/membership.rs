@@ -27,11 +27,14 @@ impl Engine {
         if twin {
             return self.refuse(link.slot, "is the same replica as another address");
         }
-        if self.phase != Phase::Gathering && info.membership.generation > self.highest {
+        // Generations that this engine tried and could not record say nothing of how new another engine's record is.
+        let foreign = info.membership.engine != Some(self.config.engine)
+            && info.membership.generation > self.record.generation;
+        if self.phase != Phase::Gathering && foreign {
             let theirs = &info.membership.members;
             let of_ours = theirs.is_empty() || theirs.iter().any(|member| self.is_named(member.replica));
             if self.is_named(info.replica) {
-                return self.stop(StopReason::Fenced);
+                return self.fenced();
             }
             if !of_ours {
                 let reason = format!(
@@ -42,7 +45,7 @@ impl Engine {
                 return self.stop(StopReason::CannotStart(reason));
             }
             // A dead engine's last words to a replica that was not in sync, while ours were.
-            self.highest = info.membership.generation;
+            self.highest = self.highest.max(info.membership.generation);
         }
         let now = self.now;
         let place = self.place(link.slot);

@@ -63,7 +63,8 @@ impl Engine {
                 away.push(Away { replica, generation: *left });
             }
         }
-        Membership { generation, members, min_in_sync: self.config.min_in_sync, away }
+        let engine = Some(self.config.engine);
+        Membership { generation, engine, members, min_in_sync: self.config.min_in_sync, away }
     }
 
     /// What any replica may have on disk that was in sync lately: the last record that all its members have, and those

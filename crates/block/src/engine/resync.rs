@@ -15,7 +15,7 @@ use crate::engine::scan::Piece;
 use crate::engine::slots::Slot;
 use crate::engine::table::Entry;
 use crate::geometry::{BLOCK, INTENT_REGION, Range};
-use crate::ids::LayerId;
+use crate::ids::{Generation, LayerId};
 use crate::wire::message::{Control, Layer, Membership, ReplicaInfo, Reply, Request, Run};
 
 const RETRY_AFTER: u64 = 500_000;
@@ -202,6 +202,8 @@ impl Engine {
         // The newest layer both know may have been frozen here alone, by a snapshot that the others never took; they
         // may have gone on writing to it.
         let shared = lineage(own).into_iter().find(|id| source.layers.iter().any(|layer| layer.id == *id));
+        // Nobody can have a write on its way to such a one.
+        let never_opened = own.membership.generation == Generation(0);
         let mut layers = Vec::new();
         resync.plan.clear();
         for layer in base_first(source) {
@@ -213,7 +215,11 @@ impl Engine {
             let unknown =
                 theirs.is_none() && !own.layers.iter().any(|known| layer.absorbed.contains(&known.id));
             if !complete {
+                let empty = |layer: &Layer| layer.allocated == 0 && layer.backing.is_none();
+                let nothing =
+                    never_opened && layer.parent.is_none() && empty(layer) && theirs.is_none_or(empty);
                 let areas = match &resync.missed {
+                    _ if nothing => Areas::Scan(VecDeque::new()),
                     Gap::Blocks(blocks) if same || unknown => Areas::Blocks(blocks.clone()),
                     Gap::Regions(ranges) if same || unknown => {
                         Areas::Scan(ranges.iter().filter_map(|range| clip(*range, layer.size)).collect())
@@ -233,7 +239,11 @@ impl Engine {
         let slot = resync.slot;
         let adopt = Control::Adopt {
             engine: self.config.engine,
-            record: Membership { generation: self.highest, ..self.record.clone() },
+            record: Membership {
+                generation: self.highest,
+                engine: Some(self.config.engine),
+                ..self.record.clone()
+            },
             size: source.size,
             layers,
             head: source.head,

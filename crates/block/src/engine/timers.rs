@@ -105,13 +105,15 @@ impl Engine {
     /// Marks go when their regions were flushed everywhere, and only while nobody is away who may need them.
     fn clear_marks(&mut self) {
         let everybody = self.places.iter().all(|place| place.removed || place.standing == Standing::InSync);
-        if !everybody || !self.record.away.is_empty() || self.moving.is_some() {
+        if !everybody || !self.record.away.is_empty() || self.moving.is_some() || self.marks_out {
             return;
         }
         let clear = self.intents.clearable(self.flushed_at, self.now);
         if !clear.is_empty() {
             let request = Request::Control(Control::Intents { set: Vec::new(), clear });
-            self.ask(self.in_sync(), &request, Purpose::Nothing);
+            // Until all have answered none is set: requests may overtake one another, and the mark would be gone.
+            self.marks_out = true;
+            self.ask(self.in_sync(), &request, Purpose::MarksCleared);
         }
     }
 

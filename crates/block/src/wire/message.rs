@@ -136,6 +136,9 @@ pub enum Control {
 #[serde(rename_all = "camelCase")]
 pub struct Membership {
     pub generation: Generation,
+    /// Who wrote it down: generations alone cannot tell an engine's own attempts from another engine's record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineId>,
     pub members: Vec<Member>,
     /// The engine acknowledges writes only while at least this many are in sync; so fewer cannot have gone on
     /// without the others.

@@ -31,7 +31,12 @@ fn info(service: &Service) -> ReplicaInfo {
 
 fn naming(service: &Service, generation: u64) -> Membership {
     let member = Member { replica: info(service).replica, address: "here".into(), boot: String::new() };
-    Membership { generation: Generation(generation), members: vec![member], min_in_sync: 1, away: Vec::new() }
+    Membership {
+        generation: Generation(generation),
+        members: vec![member],
+        min_in_sync: 1,
+        ..Membership::default()
+    }
 }
 
 fn open(service: &Service, session: &Session, generation: u64) -> Reply {

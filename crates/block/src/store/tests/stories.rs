@@ -337,8 +337,13 @@ fn who_is_in_sync_survives_a_crash() {
     let store = created(&disk, 8);
     let member =
         Member { replica: ReplicaId::random(), address: "10.0.0.1:9500".to_owned(), boot: String::new() };
-    let record =
-        Membership { generation: Generation(4), members: vec![member], min_in_sync: 1, away: vec![] };
+    let record = Membership {
+        generation: Generation(4),
+        engine: None,
+        members: vec![member],
+        min_in_sync: 1,
+        away: vec![],
+    };
     store.set_membership(record.clone(), false, true).unwrap();
     let boot = store.info().unwrap().boot;
     drop(store);

@@ -102,6 +102,7 @@ fn any_membership() -> impl Strategy<Value = Membership> {
     let away = proptest::collection::vec(away, 0..3);
     (any::<u64>(), proptest::collection::vec(member, 0..5), any::<u32>(), away).prop_map(
         |(generation, members, min_in_sync, away)| Membership {
+            engine: None,
             generation: Generation(generation),
             members,
             min_in_sync,

@@ -415,6 +415,13 @@ impl Engine {
         )
     }
 
+    /// Those in sync whom the record names; a newcomer counts when all have recorded it.
+    #[cfg(test)]
+    pub fn recorded_slots(&self) -> Vec<usize> {
+        let named = |slot: &Slot| self.places[slot.index()].replica.is_some_and(|id| self.is_named(id));
+        self.in_sync().iter().filter(named).map(Slot::index).collect()
+    }
+
     /// Writes that nobody waits for any more may still be on their way.
     #[cfg(test)]
     pub fn is_still(&self) -> bool {

@@ -267,7 +267,7 @@ impl World {
 
     fn look_who_is_intact(&mut self) {
         let Some(Some(engine)) = self.engines.get(self.current) else { return };
-        let members: BTreeSet<usize> = engine.in_sync_slots().into_iter().collect();
+        let members: BTreeSet<usize> = engine.recorded_slots().into_iter().collect();
         if !self.ready.contains(&self.current) || members.is_empty() {
             return;
         }

@@ -7,6 +7,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -42,6 +43,14 @@ const CONTROL_COST: usize = 1 << 20;
 /// A payload below this is copied when its request must wait: it must not keep a whole read buffer alive.
 const KEEP_WHOLE: usize = 64 << 10;
 
+/// A flush of this much at most is done on the spot when nothing else is asked: two changes of thread would cost as much
+/// as the disk.
+const FLUSH_HERE: usize = 256 << 10;
+
+/// A disk that took longer than this is left to the flusher's thread for a while: pings are answered meanwhile.
+const QUICK: Duration = Duration::from_millis(5);
+const SLOW_FOR: Duration = Duration::from_secs(2);
+
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkEnd {
@@ -68,6 +77,10 @@ pub struct Link {
     done: Vec<Done>,
     in_flight: usize,
     held: usize,
+    /// Bytes written since the last flush was asked for.
+    unflushed: usize,
+    /// Until then a flush is not done on the spot.
+    slow_until: Instant,
     last_move: Instant,
     alarm: Pin<Box<Sleep>>,
 }
@@ -93,6 +106,8 @@ impl Link {
             done: Vec::new(),
             in_flight: 0,
             held: 0,
+            unflushed: 0,
+            slow_until: now,
             last_move: now,
             alarm: Box::pin(sleep_until(now + IDLE_LIMIT)),
         }
@@ -184,6 +199,7 @@ impl Link {
             Request::Read { range } => self.read(id, range),
             Request::Write { offset, data, durable } => {
                 let written = self.service.write(&self.session, offset, &data);
+                self.unflushed = self.unflushed.saturating_add(data.len());
                 drop(data);
                 match written {
                     Ok(()) if durable => self.flush(id),
@@ -230,7 +246,17 @@ impl Link {
 
     fn flush(&mut self, id: u64) {
         Counters::add(&self.counters.flushes_asked, 1);
-        self.submit(Lane::Flush, id, Work::Flush, 0);
+        let little = mem::take(&mut self.unflushed) <= FLUSH_HERE;
+        let now = Instant::now();
+        if !little || self.in_flight > 0 || !self.incoming.is_drained() || now < self.slow_until {
+            return self.submit(Lane::Flush, id, Work::Flush, 0);
+        }
+        let flushed = self.service.store().flush().map_err(Failure::from);
+        Counters::add(&self.counters.flushes_done, 1);
+        if now.elapsed() > QUICK {
+            self.slow_until = Instant::now() + SLOW_FOR;
+        }
+        self.answer(id, flushed);
     }
 
     fn answer(&mut self, id: u64, result: Result<(), Failure>) {

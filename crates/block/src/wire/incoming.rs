@@ -47,6 +47,11 @@ impl Incoming {
         }
     }
 
+    /// Nothing is left of what has been read.
+    pub fn is_drained(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     /// Reads what the socket has. Call when [`Incoming::next_frame`] has nothing more. `false`: the peer has closed.
     pub fn poll_fill<R: AsyncRead + Unpin>(
         &mut self,

@@ -57,6 +57,11 @@ impl Stream {
                 sockopt::set_tcp_keepintvl(stream, interval)?;
                 sockopt::set_tcp_keepcnt(stream, count)?;
                 sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED.as_millis() as u32)?;
+                if stream.peer_addr()?.ip().is_loopback() {
+                    // Within one machine nothing is lost and nothing need be paced; pacing would cost a timer for
+                    // every few packets. Every kernel has this one.
+                    sockopt::set_tcp_congestion(stream, "reno")?;
+                }
             }
             Self::Unix(stream) => sockopt::set_socket_send_buffer_size(stream, UNIX_BUFFER)?,
         }

@@ -277,7 +277,6 @@ fn of_two_engines_the_older_one_ends_and_says_why() {
 
 /// It had lost its replicas when the newer one opened them, and finds them again.
 #[test]
-#[ignore = "now and then it does: what it only tried to record counts like what is recorded"]
 fn an_older_engine_does_not_take_its_replicas_back() {
     on_one_thread(async {
         let mut cluster = Cluster::new(64 * MIB);

@@ -56,7 +56,6 @@ fn a_full_disk_is_left_behind_and_taken_back_when_there_is_room() {
 
 /// It tried to record who is in sync more often than the newer one ever had to.
 #[test]
-#[ignore = "it takes them back: what it only tried to record counts like what is recorded"]
 fn an_older_engine_that_could_not_record_anything_does_not_take_its_replicas_back() {
     if !Lab::is_possible("an engine on full disks that is replaced") {
         return;

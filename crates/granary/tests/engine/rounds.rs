@@ -221,8 +221,6 @@ impl Game {
 
     /// The older one must notice that it is fenced, at the latest when it wakes up.
     async fn replace_engine(&mut self, hangs: bool) {
-        // One that could not record what it tried to would take its replicas back from the newer one.
-        self.heal().await;
         let Some(mut older) = self.engine.take() else { return };
         if hangs {
             older.signal(Signal::STOP);

@@ -221,6 +221,8 @@ impl Game {
 
     /// The older one must notice that it is fenced, at the latest when it wakes up.
     async fn replace_engine(&mut self, hangs: bool) {
+        // With a replica silent that may know better, the newer one would rightly refuse to start.
+        self.heal().await;
         let Some(mut older) = self.engine.take() else { return };
         if hangs {
             older.signal(Signal::STOP);

@@ -26,7 +26,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/deb"
-echo "deb [arch=amd64 signed-by=$keyring] http://deb.debian.org/debian $suite main" >"$work/sources.list"
+# Wherever this machine gets its own packages from, the backports are too.
+mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
+    awk -v release="${suite%-backports}" '$1 == release { print $2; exit }')
+[[ -n "$mirror" ]] || not_available "apt knows no source of ${suite%-backports}; is this Debian 12, after apt-get update?"
+echo "deb [arch=amd64 signed-by=$keyring] $mirror $suite main" >"$work/sources.list"
 options=(-qq -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
     -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
 download() { (cd "$work/deb" && apt-get "${options[@]}" download "$1"); }

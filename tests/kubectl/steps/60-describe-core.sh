@@ -1,6 +1,6 @@
 # Describe: what a person reads. It needs lists of related objects and of events to be right.
 use_namespace describe
-quiet create configmap settings --from-literal=colour=green --from-file=text=/dev/stdin <<<$'two\nlines'
+quiet create configmap settings --from-file=text=/dev/stdin <<<$'two\nlines'
 quiet annotate configmap settings note=hello
 quiet create secret generic login --from-literal=user=alice --from-literal=password=s3cret
 quiet create serviceaccount robot

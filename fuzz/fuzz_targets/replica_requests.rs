@@ -41,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
         let owned = service.may_flush(session).is_ok();
         let may_look_only = !owned && !matches!(need(&request), Need::Open(_) | Need::Adopt(_));
         let before = may_look_only.then(|| info(&service, session));
-        let free = matches!(need(&request), Need::Nothing);
+        let free = matches!(need(&request), Need::Nothing | Need::Frozen);
         let reply = service.handle(session, request);
         if let Some(before) = before {
             assert_eq!(before, info(&service, session), "a stranger changed the replica");

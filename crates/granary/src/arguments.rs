@@ -26,6 +26,8 @@ pub enum Command {
     Replica(crate::replica::ReplicaArgs),
     /// Keep the replicas of one volume identical and serve it
     Engine(Box<crate::engine::EngineArgs>),
+    /// Copy a snapshot of one volume into another volume
+    Clone(crate::clone::CloneArgs),
     /// Look at and change a running engine
     EngineCtl(crate::engine_ctl::EngineCtlArgs),
     /// Print the CustomResourceDefinitions of all kinds, for a Kubernetes cluster

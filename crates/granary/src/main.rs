@@ -1,6 +1,7 @@
 //! The `granary` binary: parses the command line, wires the parts together, and nothing else.
 
 mod arguments;
+mod clone;
 mod config;
 mod crds;
 mod engine;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         eprintln!("granary: another TLS provider is installed already");
     }
     match arguments.command {
+        Command::Clone(arguments) => clone::run(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "granary", &mut std::io::stdout());
             ExitCode::SUCCESS

@@ -333,7 +333,8 @@ fn weigh(request: &Request, meta: usize) -> (Lane, usize) {
             | Control::LayerRead { .. }
             | Control::LayerDigests { .. }
             | Control::Digests { .. }
-            | Control::Allocation { .. } => (Lane::Quick, meta + CONTROL_COST),
+            | Control::Allocation { .. }
+            | Control::SnapshotRead { .. } => (Lane::Quick, meta + CONTROL_COST),
             Control::Checksum { .. } => (Lane::Long, meta),
             _ => (Lane::Control, meta + CONTROL_COST),
         },

@@ -50,6 +50,8 @@ pub enum Need {
     Serving,
     /// To be the owner of a replica that is being filled.
     Filling,
+    /// A replica that is in sync or was: its snapshots are what they are, whoever owns it.
+    Frozen,
 }
 
 /// What each request needs. Content is compared on replicas in both states; served from those in sync only.
@@ -76,6 +78,7 @@ pub fn need(request: &Request) -> Need {
             | Control::Allocation { .. }
             | Control::Checksum { .. } => Need::Serving,
             Control::LayerComplete { .. } | Control::LayerWrite { .. } => Need::Filling,
+            Control::SnapshotRead { .. } => Need::Frozen,
         },
     }
 }
@@ -93,6 +96,11 @@ impl Owner {
         let newer = |generation: Generation| generation > record.generation;
         match need {
             Need::Nothing => Ok(()),
+            Need::Frozen if record.rebuilding => Err(refuse(
+                FailureKind::Busy,
+                "the replica is being rebuilt: read its snapshots when that has ended, or those of another",
+            )),
+            Need::Frozen => Ok(()),
             Need::Open(_) if record.rebuilding => Err(refuse(
                 FailureKind::Invalid,
                 "the replica has an unfinished rebuild: rebuild it before it is used",
@@ -163,7 +171,7 @@ pub(super) fn refuse(kind: FailureKind, message: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use FailureKind::{Fenced, Invalid};
+    use FailureKind::{Busy, Fenced, Invalid};
 
     const US: SessionId = SessionId(1);
     const OTHER: SessionId = SessionId(2);
@@ -210,6 +218,8 @@ mod tests {
                 assert_eq!(refused, expected, "{need:?} with {owner:?}, rebuilding: {rebuilding}");
             }
             assert_eq!(owner.admit(US, Need::Nothing, record), Ok(()));
+            let frozen = owner.admit(US, Need::Frozen, record).err().map(|failure| failure.kind);
+            assert_eq!(frozen, rebuilding.then_some(Busy), "snapshots with {owner:?}");
             assert_eq!(owner.admit(US, Need::Serving, record), owner.admit_read(US));
             assert_eq!(owner.admit(US, Need::Ownership, record), owner.admit_write(US));
         }

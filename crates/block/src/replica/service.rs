@@ -204,6 +204,15 @@ impl Service {
             Control::Allocation { range } => {
                 return limits::in_steps(range, store.size(), |step| store.allocation(step)).map(Reply::Runs);
             }
+            Control::SnapshotRead { layer, since, range, content: true } => {
+                limits::io(range, store.size())?;
+                let (runs, data) = store.snapshot_read(layer, since, range)?;
+                return Ok(Reply::RunsWith(runs, data));
+            }
+            Control::SnapshotRead { layer, since, range, content: false } => {
+                return limits::in_steps(range, store.size(), |step| store.snapshot_runs(layer, since, step))
+                    .map(Reply::Runs);
+            }
             Control::Checksum { snapshot } => {
                 return Ok(Reply::Checksum(store.checksum(snapshot.as_deref())?));
             }
@@ -353,6 +362,7 @@ fn changes_replica(request: &Request) -> bool {
                 | Control::LayerDigests { .. }
                 | Control::Digests { .. }
                 | Control::Allocation { .. }
+                | Control::SnapshotRead { .. }
                 | Control::Checksum { .. }
         ),
     }

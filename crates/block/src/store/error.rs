@@ -47,6 +47,10 @@ pub enum StoreError {
     LayerExists(LayerId),
     #[error("there is no layer {0}")]
     LayerNotFound(LayerId),
+    #[error("layer {0} is the head, which changes: take a snapshot and read that")]
+    LayerChanges(LayerId),
+    #[error("the snapshot of layer {0} was removed")]
+    LayerRemoved(LayerId),
     #[error("layer {0} is complete and frozen: it is never changed")]
     LayerFrozen(LayerId),
     #[error("the layers do not form a tree with one head: {0}")]
@@ -84,9 +88,10 @@ impl StoreError {
         match self {
             Self::NoSpace { .. } => FailureKind::NoSpace,
             Self::Io { .. } | Self::Poisoned { .. } | Self::Damaged { .. } => FailureKind::Io,
-            Self::NotAVolume { .. } | Self::SnapshotNotFound { .. } | Self::LayerNotFound(_) => {
-                FailureKind::NotFound
-            }
+            Self::NotAVolume { .. }
+            | Self::SnapshotNotFound { .. }
+            | Self::LayerNotFound(_)
+            | Self::LayerRemoved(_) => FailureKind::NotFound,
             Self::AlreadyAVolume { .. } | Self::NotEmpty { .. } => FailureKind::Exists,
             Self::SnapshotExists { .. } | Self::LayerExists(_) => FailureKind::Exists,
             Self::InUse { .. } | Self::Busy { .. } | Self::Stopped { .. } => FailureKind::Busy,
@@ -97,6 +102,7 @@ impl StoreError {
             | Self::OutOfRange { .. }
             | Self::Size { .. }
             | Self::Name { .. }
+            | Self::LayerChanges(_)
             | Self::LayerFrozen(_)
             | Self::Tree(_)
             | Self::Invalid(_)

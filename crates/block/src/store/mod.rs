@@ -19,6 +19,7 @@ mod open;
 mod options;
 mod probe;
 mod purge;
+mod reading;
 mod rebuild;
 mod repair;
 mod segments;

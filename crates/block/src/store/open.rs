@@ -1,6 +1,7 @@
 //! From a directory to an open store: created anew, or found and checked. Refuses what it does not understand.
 
 use std::io;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -87,6 +88,7 @@ fn assemble(disk: Arc<dyn Disk>, meta: Metadata, limits: Limits, lock: LockGuard
         flusher: SharedSync::default(),
         intents,
         purging: PurgeControl::default(),
+        adoptions: AtomicU64::new(0),
         poison: OnceLock::new(),
         _lock: lock,
     })

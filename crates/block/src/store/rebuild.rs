@@ -2,6 +2,7 @@
 //! Only incomplete layers, and the head of a replica under rebuild, are ever written to here.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -57,7 +58,10 @@ impl Store {
         let stays = |files: Uuid| meta.layers.iter().any(|record| record.files == files);
         let dropped = old.layers.iter().filter(|known| known.backing.is_none() && !stays(known.files));
         meta.doomed.extend(dropped.map(|known| known.files).collect::<Vec<_>>());
-        change.commit(meta, layers)
+        change.commit(meta, layers)?;
+        // Before the gate opens: nothing is filled that a reader of the old tree would not notice.
+        self.adoptions.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     /// What one wanted layer becomes here.

@@ -8,6 +8,7 @@
 //!
 //! Reads take none of the first three: they work on the view they found.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -43,6 +44,8 @@ pub struct Store {
     pub(super) flusher: SharedSync,
     pub(super) intents: IntentMap,
     pub(super) purging: PurgeControl,
+    /// How often it became the beginning of a copy of another replica: frozen layers may be filled anew after that.
+    pub(super) adoptions: AtomicU64,
     /// Why the content on disk is uncertain. Linux forgets which pages it failed to write, so there is no way back.
     pub(super) poison: OnceLock<String>,
     pub(super) _lock: LockGuard,

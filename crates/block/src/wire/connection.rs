@@ -30,6 +30,8 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(5);
 pub struct Connection {
     pub sender: Sender,
     pub receiver: Receiver,
+    /// What both sides know of the protocol.
+    pub version: u16,
 }
 
 /// Queues requests and writes them in batches. Dropping it tells the replica that nothing more will come.
@@ -101,14 +103,14 @@ impl Connection {
             .await
             .map_err(|source| DialError::Unreachable { address: address.clone(), source })?;
         let mut talk = Talk::with_stranger(stream);
-        handshake::engine(&mut talk, key, volume)
+        let version = handshake::engine(&mut talk, key, volume)
             .await
             .map_err(|error| DialError::of_handshake(address, volume, error))?;
         let info = introduce(&mut talk).await.map_err(|error| DialError::of_connection(address, error))?;
         let Talk { stream, incoming, outgoing } = talk;
         let (read, write) = stream.split();
         let sender = Sender { stream: write, outgoing };
-        Ok((Self { sender, receiver: Receiver { stream: read, incoming } }, info))
+        Ok((Self { sender, receiver: Receiver { stream: read, incoming }, version }, info))
     }
 
     pub fn split(self) -> (Sender, Receiver) {

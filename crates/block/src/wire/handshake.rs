@@ -25,7 +25,11 @@ use super::key::Key;
 use super::talk::{Talk, TalkError};
 
 /// What the messages mean. A new meaning gets a new number; old ones stay understood for a release.
-pub const VERSIONS: RangeInclusive<u16> = 1..=1;
+/// 2: replicas let snapshots be read.
+pub const VERSIONS: RangeInclusive<u16> = 1..=2;
+
+/// From this one on replicas know [`SnapshotRead`](super::message::Control::SnapshotRead).
+pub const SNAPSHOT_READS: u16 = 2;
 
 /// The longest name of a volume: what a label or an object's name can be.
 pub const MAX_NAME: usize = 253;

@@ -124,6 +124,19 @@ pub enum Control {
     Allocation {
         range: Range,
     },
+    /// What the volume was at a snapshot's layer, through all layers down to the backing image; with `since`, a layer
+    /// below it, only what the layers above that say. With `content` at most `MAX_IO` bytes of range, answered with
+    /// the content of the data runs as payload; without it answers may end early, and are never empty.
+    ///
+    /// Answered to anybody with the key, since a snapshot never changes; not by a replica that is being rebuilt.
+    /// `NotFound`: a layer is not there, or its snapshot was removed. From version 2 of the protocol on.
+    SnapshotRead {
+        layer: LayerId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<LayerId>,
+        range: Range,
+        content: bool,
+    },
     /// Digest of the volume's content as of a snapshot (`None`: now), independent of how layers were folded.
     /// `progress` is in `Info`; answered when done.
     Checksum {

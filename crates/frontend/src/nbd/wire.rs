@@ -108,7 +108,6 @@ pub(crate) mod chunk {
 
 /// `base:allocation`: a hole that reads as zero.
 pub(crate) const STATE_HOLE_AND_ZERO: u32 = 3;
-pub(crate) const STATE_HOLE: u32 = 1;
 
 /// The errors the protocol knows, with its numbers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -294,6 +294,55 @@ fn a_rebuilt_replica_serves_when_the_membership_names_it_and_not_before() {
 }
 
 #[test]
+fn snapshots_are_told_to_anybody_with_the_key_and_never_by_a_replica_under_rebuild() {
+    let (source, target) = (service(), service());
+    let (owner, reader) = (source.begin("vol"), source.begin("vol"));
+    assert_eq!(open(&source, &owner, 4), Reply::Done);
+    assert_eq!(source.handle(&owner, write(1)), Reply::Done);
+    assert_eq!(source.handle(&owner, Request::Control(snapshot("s"))), Reply::Done);
+    assert_eq!(source.handle(&owner, write(2)), Reply::Done);
+    let before = info(&source);
+    let of = |layer: &Layer, range, content| {
+        let since = None;
+        Request::Control(Control::SnapshotRead { layer: layer.id, since, range, content })
+    };
+    let (frozen, head) = (&before.layers[0], &before.layers[1]);
+    assert!(frozen.snapshot.is_some() && head.id == before.head);
+    let (data, hole) = (Range::new(0, BLOCK), Range::new(BLOCK, SIZE - BLOCK));
+    let runs = vec![Run { range: data, kind: RunKind::Data }, Run { range: hole, kind: RunKind::Absent }];
+    assert_eq!(source.handle(&reader, of(frozen, Range::new(0, SIZE), false)), Reply::Runs(runs.clone()));
+    let content = Bytes::from(vec![1; BLOCK as usize]);
+    assert_eq!(source.handle(&reader, of(frozen, data, true)), Reply::RunsWith(runs[..1].to_vec(), content));
+    assert_eq!(info(&source), before, "looking changes nothing");
+
+    assert_failed(source.handle(&reader, of(head, data, true)), FailureKind::Invalid);
+    assert_failed(source.handle(&owner, of(head, data, false)), FailureKind::Invalid);
+    for range in [Range::new(0, 2 << 20), Range::new(SIZE, BLOCK), Range::new(0, 0), Range::new(1, BLOCK)] {
+        assert_failed(source.handle(&reader, of(frozen, range, true)), FailureKind::Invalid);
+    }
+    let with = Request::ControlWith(
+        Control::SnapshotRead { layer: frozen.id, since: None, range: data, content: true },
+        Bytes::from_static(b"x"),
+    );
+    assert_failed(source.handle(&reader, with), FailureKind::Invalid);
+
+    let (to, other) = (target.begin("vol"), target.begin("vol"));
+    assert_eq!(adopt(&to, &target, &before, 4), Reply::Done);
+    fill((&source, &owner), (&target, &to));
+    for session in [&to, &other] {
+        assert_failed(target.handle(session, of(frozen, data, true)), FailureKind::Busy);
+        assert_failed(target.handle(session, of(frozen, data, false)), FailureKind::Busy);
+    }
+    let record = naming(&target, 5);
+    let joined = target.handle(&to, Request::Control(Control::SetMembership { record }));
+    assert_eq!(joined, Reply::Done);
+    assert!(matches!(target.handle(&other, of(frozen, data, true)), Reply::RunsWith(..)));
+    let remove = Control::RemoveSnapshot { name: "s".into() };
+    assert_eq!(target.handle(&to, Request::Control(remove)), Reply::Done);
+    assert_failed(target.handle(&other, of(frozen, data, true)), FailureKind::NotFound);
+}
+
+#[test]
 fn a_rebuild_that_was_cut_off_goes_on_and_an_older_one_does_not() {
     let disk = Simulated::new();
     let target = on(Store::create(Arc::new(disk.clone()), CreateOptions::new(SIZE)).unwrap());

@@ -1,10 +1,11 @@
 //! Readers, writers, snapshots and a purge at once, on a real directory, each writer with a part of its own that it
 //! can check at any time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{blocks, spec};
+use super::{blocks, read_from_outside, spec};
 use crate::disk::directory::Directory;
 use crate::disk::simulated::Dice;
 use crate::geometry::BLOCK;
@@ -60,6 +61,38 @@ fn keeper(store: &Store, done: &AtomicBool) {
     }
 }
 
+/// Reads snapshots without owning anything: each is one thing for as long as it is there, and what changed since the
+/// one below it makes it out of that one.
+fn outsider(store: &Store, done: &AtomicBool) -> u64 {
+    let range = blocks(0, 256);
+    let mut seen = BTreeMap::new();
+    let mut compared = 0;
+    while !done.load(Ordering::SeqCst) {
+        let layers = store.info().unwrap().layers;
+        for layer in layers.iter().filter(|layer| layer.snapshot.is_some()) {
+            let older =
+                |id: LayerId, since: Option<LayerId>| match read_from_outside(store, id, since, range) {
+                    Ok(told) => Some(told),
+                    Err(StoreError::LayerRemoved(_) | StoreError::LayerNotFound(_)) => None,
+                    Err(error) => panic!("{error}"),
+                };
+            let Some(whole) = older(layer.id, None) else { continue };
+            let whole: Vec<u64> = whole.into_iter().map(Option::unwrap_or_default).collect();
+            let before = seen.entry(layer.id).or_insert_with(|| whole.clone());
+            assert_eq!(*before, whole, "snapshot {} changed", layer.id);
+            let Some(base) = layer.parent.and_then(|parent| Some((parent, seen.get(&parent)?.clone())))
+            else {
+                continue;
+            };
+            let Some(changes) = older(layer.id, Some(base.0)) else { continue };
+            let patched = changes.iter().zip(base.1).map(|(told, before)| told.unwrap_or(before));
+            assert_eq!(patched.collect::<Vec<_>>(), whole, "{} since {}", layer.id, base.0);
+            compared += 1;
+        }
+    }
+    compared
+}
+
 #[test]
 fn everything_at_once_reads_as_each_writer_expects() {
     let root = tempfile::tempdir().unwrap();
@@ -75,11 +108,13 @@ fn everything_at_once_reads_as_each_writer_expects() {
                 store.stop_purge();
             }
         });
+        let outsider = scope.spawn(move || outsider(store, done));
         let writers: Vec<_> = (0..WRITERS).map(|number| scope.spawn(move || writer(store, number))).collect();
         let models = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Result<_, _>>();
         done.store(true, Ordering::SeqCst);
         keeper.join().unwrap();
         stopper.join().unwrap();
+        assert!(outsider.join().unwrap() > 0, "snapshots were compared");
         models.unwrap()
     });
     store.purge().unwrap();

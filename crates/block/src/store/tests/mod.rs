@@ -4,6 +4,7 @@ mod concurrency;
 mod damage;
 mod faults;
 mod model;
+mod reading;
 mod rebuilding;
 mod scale;
 mod stories;
@@ -16,7 +17,7 @@ use crate::disk::Disk;
 use crate::disk::simulated::Simulated;
 use crate::geometry::{BLOCK, Range};
 use crate::ids::LayerId;
-use crate::wire::message::SnapshotSpec;
+use crate::wire::message::{RunKind, SnapshotSpec};
 
 /// A block full of one number; 0 is a block of zeroes.
 fn block(stamp: u64) -> Vec<u8> {
@@ -53,6 +54,28 @@ fn created(disk: &Simulated, size_in_blocks: u64) -> Store {
 
 fn reopened(disk: &Simulated) -> Store {
     Store::open(Arc::new(disk.clone()), OpenOptions::default()).unwrap()
+}
+
+/// A snapshot as a reader without the replica sees it, block by block; `None` where the layers say nothing.
+fn read_from_outside(
+    store: &Store,
+    layer: LayerId,
+    since: Option<LayerId>,
+    range: Range,
+) -> super::Result<Vec<Option<u64>>> {
+    let (runs, data) = store.snapshot_read(layer, since, range)?;
+    let mut data = stamps(&data).into_iter();
+    let mut told = Vec::new();
+    for run in runs {
+        assert_eq!(run.range.offset, range.offset + told.len() as u64 * BLOCK);
+        told.extend(run.range.blocks().map(|_| match run.kind {
+            RunKind::Data => data.next(),
+            RunKind::Zero => Some(0),
+            RunKind::Absent => None,
+        }));
+    }
+    assert_eq!((told.len() as u64 * BLOCK, data.next()), (range.len, None));
+    Ok(told)
 }
 
 impl Store {

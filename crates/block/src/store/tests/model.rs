@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{block, spec};
+use super::{block, read_from_outside, spec};
 use crate::disk::Disk;
 use crate::disk::directory::Directory;
 use crate::disk::simulated::Simulated;
@@ -144,6 +144,26 @@ impl Volume {
         for (name, content) in &self.snapshots {
             let range = Range::of_blocks(FIRST..FIRST + content.len() as u64);
             assert_eq!(&store.read_snapshot(name, range), content, "snapshot {name}");
+            self.check_from_outside(name, content);
+        }
+    }
+
+    /// What a reader without the replica is told: the snapshot, and for every older one that it stands on, what
+    /// changed since.
+    fn check_from_outside(&self, name: &str, content: &[u64]) {
+        let meta = &self.store().view.load().meta;
+        let layer = meta.snapshot(name).unwrap().id;
+        let range = Range::of_blocks(FIRST..FIRST + content.len() as u64);
+        let told = read_from_outside(self.store(), layer, None, range).unwrap();
+        assert_eq!(told.iter().map(|told| told.unwrap_or(0)).collect::<Vec<_>>(), content, "{name}");
+        for older in meta.ancestry(layer) {
+            let named =
+                |(name, _): &&(String, Vec<u64>)| meta.snapshot(name).is_some_and(|it| it.id == older.id);
+            let Some((base, before)) = self.snapshots.iter().find(named) else { continue };
+            let changes = read_from_outside(self.store(), layer, Some(older.id), range).unwrap();
+            let patched = changes.iter().enumerate();
+            let patched = patched.map(|(at, told)| told.unwrap_or(before.get(at).copied().unwrap_or(0)));
+            assert_eq!(patched.collect::<Vec<_>>(), content, "{name} since {base}");
         }
     }
 

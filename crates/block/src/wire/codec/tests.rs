@@ -150,6 +150,9 @@ fn any_control() -> impl Strategy<Value = Control> {
         (any_layer_id(), any_runs()).prop_map(|(layer, runs)| Control::LayerWrite { layer, runs }),
         (any_range(), any::<u64>()).prop_map(|(range, chunk)| Control::Digests { range, chunk }),
         any_range().prop_map(|range| Control::Allocation { range }),
+        (any_layer_id(), proptest::option::of(any_layer_id()), any_range(), any::<bool>()).prop_map(
+            |(layer, since, range, content)| Control::SnapshotRead { layer, since, range, content }
+        ),
         proptest::option::of(".{0,20}").prop_map(|snapshot| Control::Checksum { snapshot }),
     ]
 }

@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::sync::oneshot;
 
-use super::super::wire::{STATE_HOLE, chunk, command, volume_error};
+use super::super::wire::{STATE_HOLE_AND_ZERO, chunk, command, volume_error};
 use super::replies::{Body, Message};
 use crate::zeroes::zeroes;
 use crate::{AllocationRun, VolumeError};
@@ -136,7 +136,9 @@ impl Pending {
         // Only one context was asked for, so whatever number the server gave it is that one's.
         data.try_get_u32().map_err(|_| Nonsense)?;
         while let (Ok(len), Ok(state)) = (data.try_get_u32(), data.try_get_u32()) {
-            self.runs.push(AllocationRun { len: u64::from(len), hole: state & STATE_HOLE != 0 });
+            // A hole alone says nothing of what is read there.
+            let hole = state & STATE_HOLE_AND_ZERO == STATE_HOLE_AND_ZERO;
+            self.runs.push(AllocationRun { len: u64::from(len), hole });
         }
         Ok(())
     }

@@ -4,6 +4,8 @@
 
 #[path = "engine/clients.rs"]
 mod clients;
+#[path = "engine/cloning.rs"]
+mod cloning;
 #[path = "engine/cluster.rs"]
 mod cluster;
 #[path = "engine/control.rs"]

@@ -138,7 +138,7 @@ fn run<T>(story: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
     #[test]
     fn snapshots_and_what_changed_between_them_are_read_as_they_are(seed: u64) {

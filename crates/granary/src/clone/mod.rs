@@ -112,7 +112,10 @@ fn exit_of(error: &anyhow::Error) -> Exit {
             Exit::Forbidden
         }
         Some(ReaderError::Unavailable { problems, .. })
-            if problems.any(|problem| matches!(problem, Problem::Dial(_) | Problem::Lost(_))) =>
+            if problems.any(|problem| match problem {
+                Problem::Dial(error) => error.is_temporary(),
+                problem => matches!(problem, Problem::Lost(_) | Problem::Silent(_)),
+            }) =>
         {
             Exit::Unreachable
         }

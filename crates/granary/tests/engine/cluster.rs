@@ -40,6 +40,11 @@ impl Process {
         process
     }
 
+    /// One that says nothing before it ends.
+    pub fn start_silent(mut command: Command) -> Self {
+        Self { child: command.stdout(Stdio::piped()).spawn().unwrap(), line: String::new() }
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }

@@ -70,12 +70,12 @@ fn outsider(store: &Store, done: &AtomicBool) -> u64 {
     while !done.load(Ordering::SeqCst) {
         let layers = store.info().unwrap().layers;
         for layer in layers.iter().filter(|layer| layer.snapshot.is_some()) {
-            let older =
-                |id: LayerId, since: Option<LayerId>| match read_from_outside(store, id, since, range) {
-                    Ok(told) => Some(told),
-                    Err(StoreError::LayerRemoved(_) | StoreError::LayerNotFound(_)) => None,
-                    Err(error) => panic!("{error}"),
-                };
+            let older = |id: LayerId, since: Option<LayerId>| match read_from_outside(store, id, since, range)
+            {
+                Ok(told) => Some(told),
+                Err(StoreError::LayerRemoved(_) | StoreError::LayerNotFound(_)) => None,
+                Err(error) => panic!("{error}"),
+            };
             let Some(whole) = older(layer.id, None) else { continue };
             let whole: Vec<u64> = whole.into_iter().map(Option::unwrap_or_default).collect();
             let before = seen.entry(layer.id).or_insert_with(|| whole.clone());

@@ -1,7 +1,7 @@
 //! Questions and answers about one snapshot, many in flight. When a replica goes away the next one is asked what it
 //! left open: all replicas say the same of a snapshot, so nobody further up notices.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -32,6 +32,8 @@ pub(super) struct Exchange {
     /// Which replica is asked, and the way there while it is open.
     at: usize,
     connection: Option<Connection>,
+    /// The replicas that have had the snapshot. When one of them has it no more, it was removed.
+    holders: BTreeSet<usize>,
     /// By number, oldest first. Whoever is asked next hears them in this order.
     open: BTreeMap<u64, Question>,
     answers: HashMap<u64, Chunk>,
@@ -72,6 +74,7 @@ impl Exchange {
             let said = found.iter().map(said).collect::<Vec<_>>().join(", ");
             return Err(ReaderError::Disagreement { volume, snapshot, said });
         }
+        let holders = found.keys().copied().collect();
         let Some((at, (connection, standing))) = found.pop_first() else {
             return Err(if problems.any(|problem| matches!(problem, Problem::NoSnapshot)) {
                 ReaderError::NotFound { volume, snapshot, problems }
@@ -88,6 +91,7 @@ impl Exchange {
             standing,
             at,
             connection: Some(connection),
+            holders,
             open: BTreeMap::new(),
             answers: HashMap::new(),
             next: 0,
@@ -169,11 +173,19 @@ impl Exchange {
         let since = Instant::now();
         loop {
             let (lost, count) = (self.at, self.source.replicas.len());
+            let mut removed = false;
             for at in (1..=count).map(|step| (lost + step) % count) {
                 match self.try_replica(at).await {
                     Ok(()) => return Ok(()),
-                    Err(problem) => self.problems.note(&self.source.replicas[at], problem),
+                    Err(problem) => {
+                        removed |= matches!(problem, Problem::NoSnapshot) && self.holders.contains(&at);
+                        self.problems.note(&self.source.replicas[at], problem);
+                    }
                 }
+            }
+            if removed {
+                let (volume, snapshot) = (self.source.volume.clone(), self.snapshot.clone());
+                return Err(ReaderError::Removed { volume, snapshot });
             }
             self.judge(since.elapsed() < PATIENCE)?;
             sleep(PAUSE).await;
@@ -194,22 +206,18 @@ impl Exchange {
         self.connection = Some(connection);
         self.standing = standing;
         self.at = at;
+        self.holders.insert(at);
         Ok(())
     }
 
-    /// Whether it makes sense to go on looking, after nobody could be found. A replica that is there and does not
-    /// have the snapshot any more knows better than one that cannot be asked.
+    /// Whether it makes sense to go on looking, after nobody could be found.
     fn judge(&mut self, patient: bool) -> Result<(), ReaderError> {
         let missing = self.problems.0.iter().find_map(|(_, problem)| match problem {
             Problem::NoBase(since) => Some(*since),
             _ => None,
         });
-        let (volume, snapshot) = (self.source.volume.clone(), self.snapshot.clone());
         if let Some(since) = missing {
-            return Err(ReaderError::NotBelow { snapshot, since });
-        }
-        if self.problems.any(|problem| matches!(problem, Problem::NoSnapshot)) {
-            return Err(ReaderError::Removed { volume, snapshot });
+            return Err(ReaderError::NotBelow { snapshot: self.snapshot.clone(), since });
         }
         if patient && self.problems.any(Problem::is_temporary) { Ok(()) } else { Err(self.unavailable()) }
     }

@@ -181,9 +181,9 @@ fn when_a_replica_goes_away_the_next_one_goes_on() {
             for (run, data) in chunk.parts() {
                 let part = &mut now[run.range.offset as usize..run.range.end() as usize];
                 if run.kind == RunKind::Data {
-                    part.copy_from_slice(&data)
+                    part.copy_from_slice(&data);
                 } else {
-                    part.fill(0)
+                    part.fill(0);
                 }
                 at = run.range.end();
             }

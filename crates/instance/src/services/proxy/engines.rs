@@ -27,7 +27,6 @@ pub struct Engines {
 
 /// An engine that a request is meant for.
 pub struct Engine {
-    pub name: String,
     pub volume: String,
     pub client: Client,
     /// As the request has it.
@@ -84,7 +83,7 @@ impl Engines {
         }
         let run = instance.run();
         let client = self.connection(&run, &control, &address).await?;
-        Ok(Engine { name, volume, client, address, run })
+        Ok(Engine { volume, client, address, run })
     }
 
     /// The one there is, or a new one. It finds its way again by itself when it was cut off.

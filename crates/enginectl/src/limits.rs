@@ -15,7 +15,10 @@ impl SnapshotLimits {
         let kept = snapshots.iter().filter(|snapshot| !snapshot.removed);
         let count = kept.clone().count();
         if self.count > 0 && count >= self.count as usize {
-            return Err(format!("the volume has {count} snapshots, and may have {}; remove one first", self.count));
+            return Err(format!(
+                "the volume has {count} snapshots, and may have {}; remove one first",
+                self.count
+            ));
         }
         let bytes = kept.map(|snapshot| snapshot.allocated).sum::<u64>() + head;
         if self.bytes > 0 && bytes > self.bytes {

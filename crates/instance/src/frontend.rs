@@ -48,11 +48,19 @@ mod tests {
     fn both_languages_are_understood() {
         let spec = parse("tgt-blockdev", "v1").unwrap().unwrap();
         assert_eq!(spec.to_string(), "device:///dev/longhorn/v1");
-        assert_eq!((name(&spec).as_str(), endpoint(&spec, "/dev/loop3")), (BLOCK_DEVICE, "/dev/longhorn/v1".into()));
+        assert_eq!(
+            (name(&spec).as_str(), endpoint(&spec, "/dev/loop3")),
+            (BLOCK_DEVICE, "/dev/longhorn/v1".into())
+        );
         let spec = parse("nbd+unix:///run/v.sock", "v1").unwrap().unwrap();
-        assert_eq!(name(&spec), "nbd+unix:///?socket=/run/v.sock".parse::<FrontendSpec>().unwrap().to_string());
+        assert_eq!(
+            name(&spec),
+            "nbd+unix:///?socket=/run/v.sock".parse::<FrontendSpec>().unwrap().to_string()
+        );
         assert_eq!(parse("", "v1").unwrap(), None);
-        assert!(matches!(parse("tgt-iscsi", "v1"), Err(Refusal::Unimplemented(message)) if message.contains("nbd")));
+        assert!(
+            matches!(parse("tgt-iscsi", "v1"), Err(Refusal::Unimplemented(message)) if message.contains("nbd"))
+        );
         assert!(matches!(parse("carrier pigeon", "v1"), Err(Refusal::Invalid(_))));
     }
 }

@@ -30,7 +30,7 @@ pub const INSTANCE_OFFSET: u16 = 3;
 const STILL_THERE: Duration = Duration::from_secs(30);
 const ANSWER: Duration = Duration::from_secs(20);
 /// How long answers under way may take when everything else has stopped.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 pub struct Server {
     pub registry: Registry,
@@ -82,7 +82,9 @@ impl Server {
         }
         // Ports first: somebody who already has them also has the processes.
         let registry = Registry::start(settings).await?;
-        let address = listeners[0].local_addr().map_err(|source| ServeError::Listen { address: listen.address, source })?;
+        let address = listeners[0]
+            .local_addr()
+            .map_err(|source| ServeError::Listen { address: listen.address, source })?;
         let mut server = Self {
             registry: registry.clone(),
             address,
@@ -91,7 +93,10 @@ impl Server {
             stop: CancellationToken::new(),
         };
         let services = [
-            ("ProcessManagerService", Routes::new(ProcessManagerServiceServer::new(Processes(registry.clone())))),
+            (
+                "ProcessManagerService",
+                Routes::new(ProcessManagerServiceServer::new(Processes(registry.clone()))),
+            ),
             (
                 "imrpc.ProxyEngineService",
                 Routes::new(ProxyEngineServiceServer::new(Proxy::new(registry.clone()))),

@@ -13,7 +13,9 @@ pub async fn start(process: &mut Process<'_>, asked: &[String]) -> Result<(), Co
         .map(|text| text.parse::<FrontendSpec>().map_err(|error| CommandError::Invalid(error.to_string())))
         .collect::<Result<Vec<_>, _>>()?;
     if specs.is_empty() {
-        return Err(CommandError::Invalid("no frontend is named; use e.g. nbd+unix:///PATH or device".into()));
+        return Err(CommandError::Invalid(
+            "no frontend is named; use e.g. nbd+unix:///PATH or device".into(),
+        ));
     }
     if specs == process.specs {
         return Ok(());
@@ -46,8 +48,8 @@ pub async fn stop(process: &mut Process<'_>) -> Result<(), CommandError> {
             tracing::info!("the volume cannot be reached any more");
             Ok(())
         }
-        Err(_) => {
-            Err(CommandError::Failed("requests in flight did not end in time; their users were cut off".into()))
-        }
+        Err(_) => Err(CommandError::Failed(
+            "requests in flight did not end in time; their users were cut off".into(),
+        )),
     }
 }

@@ -59,10 +59,13 @@ fn what_died_meanwhile_is_told() {
         let pid = Pid::from_raw(manager.process_of(&run).0 as i32).unwrap();
         manager.kill();
         kill_process(pid, Signal::KILL).unwrap();
-        while std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).is_ok_and(|stat| !stat.contains(") Z ")) {
+        while std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+        {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         manager.restart();
+        manager.connection().check().await.unwrap();
         let status = manager.get("v-r0").await.unwrap().status.unwrap();
         assert_eq!(status.state, "error");
         assert!(status.error_msg.contains("not running"), "{}", status.error_msg);
@@ -87,6 +90,7 @@ fn a_process_without_a_number_is_found() {
         text["announcement"].take();
         std::fs::write(&record, text.to_string()).unwrap();
         manager.restart();
+        manager.connection().check().await.unwrap();
         assert_eq!(manager.until("v-r0", "running").await, before);
         let text: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
         assert_eq!(text["process"], process);

@@ -40,7 +40,10 @@ async fn everything(manager: &Manager, versions: Versions) {
     let client = client.as_ref();
     assert_eq!(client.version().await.unwrap(), env!("CARGO_PKG_VERSION"));
     let volume = client.volume().await.unwrap();
-    assert_eq!((volume.name.as_str(), volume.size, volume.replicas, volume.endpoint.as_str()), ("v", 64 * MIB, 2, ""));
+    assert_eq!(
+        (volume.name.as_str(), volume.size, volume.replicas, volume.endpoint.as_str()),
+        ("v", 64 * MIB, 2, "")
+    );
     turned_back(manager, client).await;
     thinned_out(client).await;
     grown(client).await;
@@ -69,7 +72,8 @@ async fn turned_back(manager: &Manager, client: &dyn EngineClient) {
     assert!(matches!(again, Err(ClientError::Exists(_))), "{again:?}");
 
     let snapshots = client.snapshots().await.unwrap();
-    let names: Vec<_> = snapshots.iter().map(|snapshot| (snapshot.name.as_str(), snapshot.parent.as_str())).collect();
+    let names: Vec<_> =
+        snapshots.iter().map(|snapshot| (snapshot.name.as_str(), snapshot.parent.as_str())).collect();
     assert_eq!(names, [("one", ""), (chosen.as_str(), "one")]);
     assert_eq!(snapshots[0].labels, labels);
     assert!(snapshots[0].user_created && !snapshots[0].removed && snapshots[0].size >= 8192);
@@ -107,7 +111,8 @@ async fn grown(client: &dyn EngineClient) {
 }
 
 async fn rebuilt(manager: &Manager, client: &dyn EngineClient, replicas: &[String]) {
-    let modes = async || client.replicas().await.unwrap().into_iter().map(|replica| replica.mode).collect::<Vec<_>>();
+    let modes =
+        async || client.replicas().await.unwrap().into_iter().map(|replica| replica.mode).collect::<Vec<_>>();
     assert_eq!(modes().await, [ReplicaMode::ReadWrite; 2]);
     client.remove_replica(&replicas[1]).await.unwrap();
     let again = client.remove_replica(&replicas[1]).await;
@@ -169,13 +174,19 @@ fn checksums_limits_and_rates() {
         proxy.volume_snapshot(snapshot("two")).await.unwrap();
         let refused = proxy.volume_snapshot(snapshot("three")).await.unwrap_err();
         assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-        assert_eq!(proxy.volume_get(who.clone()).await.unwrap().into_inner().volume.unwrap().snapshot_max_count, 2);
+        assert_eq!(
+            proxy.volume_get(who.clone()).await.unwrap().into_inner().volume.unwrap().snapshot_max_count,
+            2
+        );
 
         proxy.metrics_get(who.clone()).await.unwrap();
         volume.write(0, Bytes::from(vec![8; 1 << 20]), true).await.unwrap();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let metrics = proxy.metrics_get(who).await.unwrap().into_inner().metrics.unwrap();
-        assert!(metrics.write_throughput > 0 && metrics.write_iops > 0 && metrics.write_latency > 0, "{metrics:?}");
+        assert!(
+            metrics.write_throughput > 0 && metrics.write_iops > 0 && metrics.write_latency > 0,
+            "{metrics:?}"
+        );
         assert_eq!(metrics.read_iops, 0);
     });
 }

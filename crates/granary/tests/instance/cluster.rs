@@ -13,7 +13,8 @@ use granary_frontend::nbd::NbdClient;
 use granary_instance::client::{Connection, EngineAt, Pool, Target};
 use granary_instance::wire::imrpc::ProxyEngineRequest;
 use granary_instance::wire::process::{
-    ProcessCreateRequest, ProcessDeleteRequest, ProcessGetRequest, ProcessListRequest, ProcessResponse, ProcessSpec,
+    ProcessCreateRequest, ProcessDeleteRequest, ProcessGetRequest, ProcessListRequest, ProcessResponse,
+    ProcessSpec,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tonic::Status;
@@ -115,7 +116,8 @@ impl Manager {
     }
 
     pub async fn names(&self) -> Vec<String> {
-        let listed = self.connection().processes().unwrap().process_list(ProcessListRequest {}).await.unwrap();
+        let listed =
+            self.connection().processes().unwrap().process_list(ProcessListRequest {}).await.unwrap();
         listed.into_inner().processes.into_keys().collect()
     }
 
@@ -206,7 +208,9 @@ impl Drop for Manager {
         for entry in std::fs::read_dir(self.path("state")).into_iter().flatten().flatten() {
             let text = std::fs::read(entry.path()).unwrap_or_default();
             let Ok(record) = serde_json::from_slice::<serde_json::Value>(&text) else { continue };
-            let (Some(run), Some(pid)) = (record["run"].as_str(), record["process"][0].as_i64()) else { continue };
+            let (Some(run), Some(pid)) = (record["run"].as_str(), record["process"][0].as_i64()) else {
+                continue;
+            };
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             if String::from_utf8_lossy(&environment).contains(run) {
                 kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).ok();
@@ -234,7 +238,8 @@ fn free_ports() -> u16 {
     static BLOCKS: AtomicU32 = AtomicU32::new(0);
     let blocks = u32::from((32_000 - 20_100) / BLOCK);
     loop {
-        let number = std::process::id().wrapping_mul(31).wrapping_add(BLOCKS.fetch_add(1, Ordering::Relaxed)) % blocks;
+        let number =
+            std::process::id().wrapping_mul(31).wrapping_add(BLOCKS.fetch_add(1, Ordering::Relaxed)) % blocks;
         let first = 20_100 + number as u16 * BLOCK;
         let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
         if (first..first + BLOCK).all(is_free) {

@@ -44,7 +44,8 @@ fn only_those_with_a_certificate_are_heard() {
         let connection = manager.connection();
         connection.check().await.unwrap();
         let versions = connection.versions().await.unwrap();
-        let client = granary_instance::client::engine_client(&connection, versions, &manager.engine_at("v", &engine));
+        let client =
+            granary_instance::client::engine_client(&connection, versions, &manager.engine_at("v", &engine));
         client.create_snapshot("one", &Default::default()).await.unwrap();
 
         for tls_dir in [None, Some(strange)] {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use granary_instance::wire::imrpc::{DataEngine, InstanceCreateRequest, InstanceGetRequest, InstanceSpec, ProcessInstanceSpec};
+use granary_instance::wire::imrpc::{
+    DataEngine, InstanceCreateRequest, InstanceGetRequest, InstanceSpec, ProcessInstanceSpec,
+};
 use granary_instance::wire::process::{LogRequest, ProcessSpec};
 use tonic::Code;
 
@@ -22,9 +24,16 @@ fn a_process_is_created_watched_and_deleted() {
         let address = manager.replica("v", 0).await;
         let running = manager.get("v-r0").await.unwrap();
         let status = running.status.unwrap();
-        assert_eq!((status.port_start, status.port_end), (i32::from(manager.first_port()), i32::from(manager.first_port())));
+        assert_eq!(
+            (status.port_start, status.port_end),
+            (i32::from(manager.first_port()), i32::from(manager.first_port()))
+        );
         assert!(address.ends_with(&status.port_start.to_string()));
-        assert_eq!(running.spec.unwrap().port_args, ["--listen,127.0.0.1:"], "the spec is told as it was given");
+        assert_eq!(
+            running.spec.unwrap().port_args,
+            ["--listen,127.0.0.1:"],
+            "the spec is told as it was given"
+        );
         let (pid, _) = manager.process_of(&status.uuid);
         assert!(is_alive(pid));
 
@@ -127,7 +136,10 @@ fn the_end_of_the_manager_is_the_end_of_all() {
         while let Ok(Some(_)) = tokio::time::timeout(HANGS, changes.message()).await.unwrap() {}
         let manager = ended.await.unwrap();
         assert!(!is_alive(pid));
-        let left: Vec<_> = std::fs::read_dir(manager.path("state")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> = std::fs::read_dir(manager.path("state"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left, ["lock"], "only the lock file is left");
         let log = std::fs::read_to_string(manager.path("logs/v-r0.log")).unwrap();
         assert!(!log.contains("ERROR"), "{log}");
@@ -157,13 +169,15 @@ fn the_instance_service_shows_the_same_processes() {
         instances.instance_create(InstanceCreateRequest { spec: Some(wanted.clone()) }).await.unwrap();
         tokio::time::timeout(HANGS, changes.message()).await.unwrap().unwrap().unwrap();
         manager.until("v-r", "running").await;
-        let request = InstanceGetRequest { name: "v-r".into(), r#type: "replica".into(), ..Default::default() };
+        let request =
+            InstanceGetRequest { name: "v-r".into(), r#type: "replica".into(), ..Default::default() };
         let got = instances.instance_get(request).await.unwrap().into_inner();
         assert_eq!(got.spec.unwrap(), wanted);
         let status = got.status.unwrap();
         assert_eq!((status.state.as_str(), status.port_end - status.port_start), ("running", 9));
         let other = InstanceSpec { name: "x".into(), data_engine: DataEngine::V2 as i32, ..wanted };
-        let refused = instances.instance_create(InstanceCreateRequest { spec: Some(other) }).await.unwrap_err();
+        let refused =
+            instances.instance_create(InstanceCreateRequest { spec: Some(other) }).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unimplemented, "{refused}");
         assert_eq!(instances.version_get(()).await.unwrap().into_inner().instance_manager_api_version, 6);
         tokio::time::sleep(Duration::from_millis(10)).await;

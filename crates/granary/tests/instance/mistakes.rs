@@ -13,7 +13,13 @@ fn bad_input_starts_nothing() {
     on_one_thread(async {
         let manager = Manager::with_flags(&[]);
         let dir = manager.path("r").display().to_string();
-        let good = || spec("r", &["replica", "--volume", "v", "--dir", &dir, "--size", "1MiB"], &["--listen,127.0.0.1:"]);
+        let good = || {
+            spec(
+                "r",
+                &["replica", "--volume", "v", "--dir", &dir, "--size", "1MiB"],
+                &["--listen,127.0.0.1:"],
+            )
+        };
         let wrong: [(&str, ProcessSpec, Code); 8] = [
             ("no name", ProcessSpec { name: String::new(), ..good() }, Code::InvalidArgument),
             ("a path as name", ProcessSpec { name: "../../etc/x".into(), ..good() }, Code::InvalidArgument),
@@ -21,7 +27,11 @@ fn bad_input_starts_nothing() {
             ("any binary", ProcessSpec { binary: "/bin/sh".into(), ..good() }, Code::InvalidArgument),
             ("too few ports", ProcessSpec { port_count: 0, ..good() }, Code::InvalidArgument),
             ("less than no ports", ProcessSpec { port_count: -1, ..good() }, Code::InvalidArgument),
-            ("more ports than there are", ProcessSpec { port_count: 60_000, ..good() }, Code::ResourceExhausted),
+            (
+                "more ports than there are",
+                ProcessSpec { port_count: 60_000, ..good() },
+                Code::ResourceExhausted,
+            ),
             ("no key", good(), Code::FailedPrecondition),
         ];
         for (what, spec, code) in wrong {
@@ -53,12 +63,28 @@ fn nobody_is_asked_what_was_meant_for_another() {
         let elsewhere = format!("192.0.2.7:{}", at.address.rsplit_once(':').unwrap().1);
         let replica = replicas[0].clone();
         let wrong = [
-            ("another volume", ProxyEngineRequest { volume_name: "w".into(), ..who.clone() }, Code::FailedPrecondition),
-            ("another engine", ProxyEngineRequest { engine_name: "w-e".into(), ..who.clone() }, Code::FailedPrecondition),
+            (
+                "another volume",
+                ProxyEngineRequest { volume_name: "w".into(), ..who.clone() },
+                Code::FailedPrecondition,
+            ),
+            (
+                "another engine",
+                ProxyEngineRequest { engine_name: "w-e".into(), ..who.clone() },
+                Code::FailedPrecondition,
+            ),
             ("another machine", ProxyEngineRequest { address: elsewhere, ..who.clone() }, Code::Unavailable),
-            ("a free port", ProxyEngineRequest { address: "127.0.0.1:9".into(), ..who.clone() }, Code::Unavailable),
+            (
+                "a free port",
+                ProxyEngineRequest { address: "127.0.0.1:9".into(), ..who.clone() },
+                Code::Unavailable,
+            ),
             ("a replica", ProxyEngineRequest { address: replica, ..who.clone() }, Code::Unavailable),
-            ("nonsense", ProxyEngineRequest { address: "../../x".into(), ..who.clone() }, Code::InvalidArgument),
+            (
+                "nonsense",
+                ProxyEngineRequest { address: "../../x".into(), ..who.clone() },
+                Code::InvalidArgument,
+            ),
         ];
         for (what, who, code) in wrong {
             let address = who.address.clone();
@@ -86,7 +112,8 @@ fn nobody_is_asked_what_was_meant_for_another() {
             let refused = proxy.volume_snapshot(name(wrong)).await.unwrap_err();
             assert_eq!(refused.code(), Code::InvalidArgument, "{wrong}: {refused}");
         }
-        let backup = EngineSnapshotBackupRequest { proxy_engine_request: Some(who.clone()), ..Default::default() };
+        let backup =
+            EngineSnapshotBackupRequest { proxy_engine_request: Some(who.clone()), ..Default::default() };
         assert_eq!(proxy.snapshot_backup(backup).await.unwrap_err().code(), Code::Unimplemented);
         let volume = proxy.volume_get(who.clone()).await.unwrap().into_inner().volume.unwrap();
         assert_eq!((volume.size, volume.frontend_state.as_str()), (64 << 20, "down"), "nothing has changed");

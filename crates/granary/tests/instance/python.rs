@@ -33,7 +33,8 @@ fn a_client_in_python_drives_a_volume() {
         let mut command = Command::new(python);
         command.args([script, &target.port.to_string()]).arg(manager.path("data"));
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         assert!(said.ends_with("all went well\n"), "{said}");
         assert!(manager.names().await.is_empty(), "it cleans up");

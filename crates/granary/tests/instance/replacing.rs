@@ -32,7 +32,8 @@ fn an_engine_is_replaced_under_load() {
             tokio::time::sleep(Duration::from_millis(200)).await;
             let binary = manager.path(&format!("granary-{round}"));
             symlink(GRANARY, &binary).unwrap();
-            let wanted = ProcessSpec { binary: binary.display().to_string(), ..engine_spec("v", &replicas, &flags) };
+            let wanted =
+                ProcessSpec { binary: binary.display().to_string(), ..engine_spec("v", &replicas, &flags) };
             let before = stamps.writes();
             let next = replace(&manager, wanted.clone(), "SIGHUP").await.unwrap();
             assert_eq!(next.spec.as_ref(), Some(&wanted));
@@ -72,15 +73,35 @@ fn a_replacement_that_fails_leaves_the_engine_alone() {
         let binary = binary.display().to_string();
         let wrong_size = [flags.as_slice(), &["--size", "1GiB"]].concat();
         for (spec, signal, code) in [
-            (ProcessSpec { binary: binary.clone(), ..engine_spec("v", &replicas, &flags) }, "SIGTERM", Code::InvalidArgument),
-            (ProcessSpec { binary: binary.clone(), ..engine_spec("v", &replicas, &wrong_size) }, "SIGHUP", Code::Internal),
-            (ProcessSpec { name: "w-e".into(), ..engine_spec("v", &replicas, &flags) }, "SIGHUP", Code::NotFound),
             (
-                ProcessSpec { name: "v-e".into(), binary: binary.clone(), ..engine_spec("w", &replicas, &flags) },
+                ProcessSpec { binary: binary.clone(), ..engine_spec("v", &replicas, &flags) },
+                "SIGTERM",
+                Code::InvalidArgument,
+            ),
+            (
+                ProcessSpec { binary: binary.clone(), ..engine_spec("v", &replicas, &wrong_size) },
+                "SIGHUP",
+                Code::Internal,
+            ),
+            (
+                ProcessSpec { name: "w-e".into(), ..engine_spec("v", &replicas, &flags) },
+                "SIGHUP",
+                Code::NotFound,
+            ),
+            (
+                ProcessSpec {
+                    name: "v-e".into(),
+                    binary: binary.clone(),
+                    ..engine_spec("w", &replicas, &flags)
+                },
                 "SIGHUP",
                 Code::InvalidArgument,
             ),
-            (ProcessSpec { name: "v-r0".into(), binary, ..engine_spec("v", &replicas, &flags) }, "SIGHUP", Code::FailedPrecondition),
+            (
+                ProcessSpec { name: "v-r0".into(), binary, ..engine_spec("v", &replicas, &flags) },
+                "SIGHUP",
+                Code::FailedPrecondition,
+            ),
         ] {
             let refused = replace(&manager, spec, signal).await.unwrap_err();
             assert_eq!(refused.code(), code, "{refused}");

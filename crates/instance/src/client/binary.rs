@@ -82,7 +82,9 @@ impl Binary {
 
     async fn run<T: DeserializeOwned>(&self, arguments: &[&str]) -> Result<T, ClientError> {
         let mut command = tokio::process::Command::new(&self.program);
-        command.args(["engine-ctl", "--control", &self.control.to_string(), "--output", "json"]).args(arguments);
+        command
+            .args(["engine-ctl", "--control", &self.control.to_string(), "--output", "json"])
+            .args(arguments);
         command.stdin(Stdio::null()).kill_on_drop(true);
         let output = command.output().await.map_err(|error| {
             ClientError::Unavailable(format!("{} cannot be run: {error}", self.program.display()))
@@ -92,8 +94,9 @@ impl Binary {
             let said = said.trim().trim_start_matches("granary: ").to_owned();
             return Err(refusal(output.status.code(), said));
         }
-        serde_json::from_slice(&output.stdout)
-            .map_err(|error| ClientError::Refused(format!("the answer of {arguments:?} is not understood: {error}")))
+        serde_json::from_slice(&output.stdout).map_err(|error| {
+            ClientError::Refused(format!("the answer of {arguments:?} is not understood: {error}"))
+        })
     }
 
     async fn order(&self, arguments: &[&str]) -> Result<(), ClientError> {
@@ -151,7 +154,11 @@ impl EngineClient for Binary {
         self.order(&["frontend", "stop"]).await
     }
 
-    async fn create_snapshot(&self, name: &str, labels: &BTreeMap<String, String>) -> Result<String, ClientError> {
+    async fn create_snapshot(
+        &self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<String, ClientError> {
         let labels: Vec<_> = labels.iter().map(|(name, value)| format!("--label={name}={value}")).collect();
         let mut arguments = vec!["snapshot", "create"];
         arguments.extend(labels.iter().map(String::as_str));
@@ -212,11 +219,15 @@ impl EngineClient for Binary {
         loop {
             let replicas = self.status().await?.replicas;
             let Some(replica) = replicas.into_iter().find(|replica| replica.address == address) else {
-                return Err(ClientError::NotFound(format!("{address} was removed while it was being filled")));
+                return Err(ClientError::NotFound(format!(
+                    "{address} was removed while it was being filled"
+                )));
             };
             match mode(&replica.state) {
                 ReplicaMode::ReadWrite => return Ok(()),
-                ReplicaMode::Failed if !replica.reason.is_empty() => return Err(ClientError::Refused(replica.reason)),
+                ReplicaMode::Failed if !replica.reason.is_empty() => {
+                    return Err(ClientError::Refused(replica.reason));
+                }
                 _ => tokio::time::sleep(LOOK_AGAIN).await,
             }
         }

@@ -24,7 +24,11 @@ pub struct EngineAt {
 }
 
 /// Through the proxy of its instance manager, or, where that has none, by running a program.
-pub fn engine_client(connection: &Arc<Connection>, versions: Versions, engine: &EngineAt) -> Box<dyn EngineClient> {
+pub fn engine_client(
+    connection: &Arc<Connection>,
+    versions: Versions,
+    engine: &EngineAt,
+) -> Box<dyn EngineClient> {
     if versions.proxy == 0 {
         return Box::new(Binary::new(engine.program.clone(), engine.control.clone()));
     }

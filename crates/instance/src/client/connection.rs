@@ -78,18 +78,30 @@ impl Connection {
         &self.target
     }
 
-    /// Whether the instance manager answers and serves. One that does not answer is dialled anew next time.
+    /// Whether the instance manager answers and serves. A connection that is dead is made anew.
     pub async fn check(&self) -> Result<(), ClientError> {
+        if self.is_serving().await? {
+            return Ok(());
+        }
+        *self.channels.lock() = None;
+        match self.is_serving().await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.unavailable("it does not answer")),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// False: nobody answers by this connection.
+    async fn is_serving(&self) -> Result<bool, ClientError> {
         let mut health = HealthClient::new(self.channels()?.processes);
         let asked = health.check(HealthCheckRequest { service: "ProcessManagerService".to_owned() });
-        let failed = match tokio::time::timeout(ANSWER, asked).await {
-            Ok(Ok(answer)) if answer.get_ref().status == tonic_health::ServingStatus::Serving as i32 => return Ok(()),
-            Ok(Ok(_)) => return Err(self.unavailable("it is stopping")),
-            Ok(Err(status)) => self.unavailable(status.message()),
-            Err(_) => self.unavailable("it does not answer"),
-        };
-        *self.channels.lock() = None;
-        Err(failed)
+        match tokio::time::timeout(ANSWER, asked).await {
+            Ok(Ok(answer)) if answer.get_ref().status == tonic_health::ServingStatus::Serving as i32 => {
+                Ok(true)
+            }
+            Ok(Ok(_)) => Err(self.unavailable("it is stopping")),
+            Ok(Err(_)) | Err(_) => Ok(false),
+        }
     }
 
     /// Refuses to talk to an instance manager whose words mean something else.
@@ -102,18 +114,20 @@ impl Connection {
             proxy: reply.instance_manager_proxy_api_version,
             proxy_min: reply.instance_manager_proxy_api_min_version,
         };
-        check(versions).map_err(|why| ClientError::Refused(format!("the instance manager at {} {why}", self.place())))?;
+        check(versions)
+            .map_err(|why| ClientError::Refused(format!("the instance manager at {} {why}", self.place())))?;
         Ok(versions)
     }
 
     pub fn told(&self, status: &Status) -> ClientError {
         let message = status.message().to_owned();
+        // What somebody answered has no source; what became of the way there has.
+        if std::error::Error::source(status).is_some() {
+            return self.unavailable(&message);
+        }
         match status.code() {
             tonic::Code::NotFound => ClientError::NotFound(message),
             tonic::Code::AlreadyExists => ClientError::Exists(message),
-            tonic::Code::Unavailable | tonic::Code::Unknown if std::error::Error::source(status).is_some() => {
-                self.unavailable(&message)
-            }
             tonic::Code::Unavailable => ClientError::Unavailable(message),
             _ => ClientError::Refused(message),
         }
@@ -143,10 +157,12 @@ impl Connection {
     fn channel(&self, offset: u16) -> Result<Channel, ClientError> {
         let refused = |why: &dyn std::fmt::Display| ClientError::Refused(format!("{}: {why}", self.place()));
         let host = &self.target.host;
-        let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.clone() };
+        let host =
+            if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.clone() };
         let scheme = if self.target.tls_dir.is_some() { "https" } else { "http" };
         let port = self.target.port.saturating_add(offset);
-        let endpoint = Endpoint::from_shared(format!("{scheme}://{host}:{port}")).map_err(|error| refused(&error))?;
+        let endpoint =
+            Endpoint::from_shared(format!("{scheme}://{host}:{port}")).map_err(|error| refused(&error))?;
         let mut endpoint = endpoint
             .connect_timeout(CONNECT)
             .http2_keep_alive_interval(STILL_THERE)
@@ -162,10 +178,18 @@ impl Connection {
 
 fn check(versions: Versions) -> Result<(), String> {
     if versions.api < *SPOKEN.start() {
-        return Err(format!("speaks API {}, which is older than {}: update it", versions.api, SPOKEN.start()));
+        return Err(format!(
+            "speaks API {}, which is older than {}: update it",
+            versions.api,
+            SPOKEN.start()
+        ));
     }
     if versions.api_min > *SPOKEN.end() {
-        return Err(format!("speaks API {} and newer, not {}: update this program", versions.api_min, SPOKEN.end()));
+        return Err(format!(
+            "speaks API {} and newer, not {}: update this program",
+            versions.api_min,
+            SPOKEN.end()
+        ));
     }
     Ok(())
 }

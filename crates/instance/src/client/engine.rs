@@ -15,7 +15,11 @@ pub trait EngineClient: Send + Sync {
     async fn stop_frontend(&self) -> Result<(), ClientError>;
 
     /// Its name; one is chosen when `name` is empty.
-    async fn create_snapshot(&self, name: &str, labels: &BTreeMap<String, String>) -> Result<String, ClientError>;
+    async fn create_snapshot(
+        &self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<String, ClientError>;
     /// Without the volume itself; oldest first where that is told.
     async fn snapshots(&self) -> Result<Vec<Snapshot>, ClientError>;
     /// Only while nobody can reach the volume.

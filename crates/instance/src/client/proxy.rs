@@ -60,7 +60,8 @@ fn bare(address: &str) -> String {
 #[tonic::async_trait]
 impl EngineClient for ProxyClient {
     async fn version(&self) -> Result<String, ClientError> {
-        let reply = self.proxy()?.server_version_get(self.only_who()).await.map_err(|status| self.told(status))?;
+        let reply =
+            self.proxy()?.server_version_get(self.only_who()).await.map_err(|status| self.told(status))?;
         Ok(reply.into_inner().version.unwrap_or_default().version)
     }
 
@@ -92,7 +93,11 @@ impl EngineClient for ProxyClient {
         stopped.map(drop).map_err(|status| self.told(status))
     }
 
-    async fn create_snapshot(&self, name: &str, labels: &BTreeMap<String, String>) -> Result<String, ClientError> {
+    async fn create_snapshot(
+        &self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<String, ClientError> {
         let (name, labels) = (name.to_owned(), labels.clone());
         let snapshot_volume = Some(ptypes::VolumeSnapshotRequest { name, labels, freeze_filesystem: false });
         let request = EngineVolumeSnapshotRequest { proxy_engine_request: self.who(), snapshot_volume };
@@ -109,7 +114,8 @@ impl EngineClient for ProxyClient {
     }
 
     async fn revert(&self, snapshot: &str) -> Result<(), ClientError> {
-        let request = EngineSnapshotRevertRequest { proxy_engine_request: self.who(), name: snapshot.to_owned() };
+        let request =
+            EngineSnapshotRevertRequest { proxy_engine_request: self.who(), name: snapshot.to_owned() };
         self.proxy()?.snapshot_revert(request).await.map(drop).map_err(|status| self.told(status))
     }
 
@@ -120,7 +126,8 @@ impl EngineClient for ProxyClient {
     }
 
     async fn purge(&self) -> Result<(), ClientError> {
-        let request = EngineSnapshotPurgeRequest { proxy_engine_request: self.who(), skip_if_in_progress: true };
+        let request =
+            EngineSnapshotPurgeRequest { proxy_engine_request: self.who(), skip_if_in_progress: true };
         self.proxy()?.snapshot_purge(request).await.map(drop).map_err(|status| self.told(status))
     }
 

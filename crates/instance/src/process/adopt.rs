@@ -57,7 +57,11 @@ async fn choose(registry: &Registry, name: &str, found: Vec<Found>) -> Option<Fo
     if let (Some(new), Some(leaving)) = (&newcomer.child, &mut old.child) {
         let left = tokio::time::timeout(LAST_MOMENTS, leaving.ended()).await.is_ok();
         if !left {
-            tracing::warn!(name, pid = new.pid, "a replacement was not finished; the process before it goes on");
+            tracing::warn!(
+                name,
+                pid = new.pid,
+                "a replacement was not finished; the process before it goes on"
+            );
             new.signal(Signal::KILL).ok();
             forget(registry, &newcomer.record.run);
             return Some(old);

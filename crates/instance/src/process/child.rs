@@ -122,7 +122,8 @@ pub fn find(run: &str) -> Option<u32> {
     let wanted = format!("{RUN_VARIABLE}={run}");
     let processes = std::fs::read_dir("/proc").ok()?;
     processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
-        let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).unwrap_or_default();
+        let environment =
+            std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
     })
 }
@@ -143,7 +144,8 @@ mod tests {
 
     #[tokio::test]
     async fn how_a_program_ended_is_known_to_who_started_it() {
-        for (script, end) in [("exit 0", End::Well), ("exit 7", End::Code(7)), ("kill -9 $$", End::Signal(9))] {
+        for (script, end) in [("exit 0", End::Well), ("exit 7", End::Code(7)), ("kill -9 $$", End::Signal(9))]
+        {
             let mut child = Child::start(&shell(script), "x", tempfile::tempfile().unwrap()).unwrap();
             assert_eq!(child.ended().await, end, "{script}");
             assert_eq!(child.ended().await, end, "and stays known");

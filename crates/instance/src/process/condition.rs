@@ -39,7 +39,9 @@ fn number(device: &str) -> Option<String> {
 fn is_read_only_mount(line: &str, device: &str) -> bool {
     let Some((mount, file_system)) = line.split_once(" - ") else { return false };
     let mut mount = mount.split(' ');
-    let has = |options: Option<&str>, option: &str| options.is_some_and(|all| all.split(',').any(|one| one == option));
+    let has = |options: Option<&str>, option: &str| {
+        options.is_some_and(|all| all.split(',').any(|one| one == option))
+    };
     mount.nth(2) == Some(device) && has(mount.nth(2), "rw") && has(file_system.split(' ').nth(2), "ro")
 }
 
@@ -50,7 +52,9 @@ mod tests {
     #[test]
     fn a_file_system_that_gave_up_is_told_from_one_that_is_only_read() {
         let line = |mount: &str, file_system: &str| {
-            format!("36 35 7:3 / /mnt/a {mount},noatime shared:1 - ext4 /dev/loop3 {file_system},errors=remount-ro")
+            format!(
+                "36 35 7:3 / /mnt/a {mount},noatime shared:1 - ext4 /dev/loop3 {file_system},errors=remount-ro"
+            )
         };
         assert!(is_read_only_mount(&line("rw", "ro"), "7:3"));
         assert!(!is_read_only_mount(&line("rw", "rw"), "7:3"));

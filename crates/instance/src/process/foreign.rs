@@ -53,7 +53,9 @@ pub fn translate(args: &[String]) -> Result<Vec<String>, Refusal> {
     match given.command.as_str() {
         "controller" => engine(&given),
         "replica" => replica(&given),
-        other => Err(Refusal::Invalid(format!("`{BINARY} {other}` is not run here; use `controller` or `replica`"))),
+        other => Err(Refusal::Invalid(format!(
+            "`{BINARY} {other}` is not run here; use `controller` or `replica`"
+        ))),
     }
 }
 
@@ -112,9 +114,7 @@ impl Given {
     }
 
     fn positional(&self, what: &str) -> Result<&str, Refusal> {
-        self.positional
-            .as_deref()
-            .ok_or_else(|| Refusal::Invalid(format!("`{}` needs {what}", self.command)))
+        self.positional.as_deref().ok_or_else(|| Refusal::Invalid(format!("`{}` needs {what}", self.command)))
     }
 }
 
@@ -148,18 +148,23 @@ fn engine(given: &Given) -> Result<Vec<String>, Refusal> {
 fn replica(given: &Given) -> Result<Vec<String>, Refusal> {
     let dir = given.positional("its directory")?;
     let listen = given.listen.as_deref().ok_or_else(|| {
-        Refusal::Invalid(format!("the replica in {dir} needs --listen; give it a port and `--listen,0.0.0.0:`"))
+        Refusal::Invalid(format!(
+            "the replica in {dir} needs --listen; give it a port and `--listen,0.0.0.0:`"
+        ))
     })?;
     let listen = if listen.starts_with(':') { format!("0.0.0.0{listen}") } else { listen.to_owned() };
-    let mut args = vec!["replica".to_owned(), "--dir".to_owned(), dir.to_owned(), "--listen".to_owned(), listen];
+    let mut args =
+        vec!["replica".to_owned(), "--dir".to_owned(), dir.to_owned(), "--listen".to_owned(), listen];
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
     // One that is there already has the size it has grown to.
     if let Some(size) = given.size.as_deref().filter(|_| !Path::new(dir).join("volume.json").exists()) {
         add("--size", size);
     }
-    for (flag, value) in
-        [("--volume", &given.volume), ("--backing", &given.backing), ("--max-snapshots", &given.max_snapshots)]
-    {
+    for (flag, value) in [
+        ("--volume", &given.volume),
+        ("--backing", &given.backing),
+        ("--max-snapshots", &given.max_snapshots),
+    ] {
         if let Some(value) = value.as_deref().filter(|value| *value != "0") {
             add(flag, value);
         }

@@ -55,7 +55,8 @@ pub struct View {
 
 impl Instance {
     pub fn new(settings: Arc<Settings>, ports: Reservation, record: Record) -> Self {
-        let status = Status { state: State::Starting, error: String::new(), conditions: BTreeMap::new(), gone: false };
+        let status =
+            Status { state: State::Starting, error: String::new(), conditions: BTreeMap::new(), gone: false };
         Self {
             settings,
             ports,
@@ -164,7 +165,8 @@ impl Instance {
     }
 
     pub fn set_condition(&self, name: &str, holds: bool) {
-        self.status.send_if_modified(|status| status.conditions.insert(name.to_owned(), holds) != Some(holds));
+        self.status
+            .send_if_modified(|status| status.conditions.insert(name.to_owned(), holds) != Some(holds));
     }
 
     /// Once it serves, or will not.
@@ -242,9 +244,14 @@ impl Instance {
     }
 
     fn end(&self, end: End) {
-        let (from, role) = (self.record.lock().log_from, self.plan().role);
+        let role = self.plan().role;
+        let from = self.record.lock().log_from;
         let words = log::last_words(&self.log_file(), from);
-        let why = if words.is_empty() { end.describe() } else { format!("{}; last it said: {words}", end.describe()) };
+        let why = if words.is_empty() {
+            end.describe()
+        } else {
+            format!("{}; last it said: {words}", end.describe())
+        };
         if let Role::Engine { control: granary_block::wire::address::Address::Unix(socket), .. } = role
             && end != End::Well
         {

@@ -24,15 +24,25 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    Engine { volume: String, control: Address },
-    Replica { volume: Option<String> },
+    Engine {
+        volume: String,
+        control: Address,
+    },
+    Replica {
+        volume: Option<String>,
+    },
     /// Somebody else's program, known only by its ports.
     Other,
 }
 
 impl Plan {
     /// `id` is unique to this run of the process.
-    pub fn make(settings: &Settings, spec: &Spec, ports: impl Iterator<Item = u16>, id: &str) -> Result<Self, Refusal> {
+    pub fn make(
+        settings: &Settings,
+        spec: &Spec,
+        ports: impl Iterator<Item = u16>,
+        id: &str,
+    ) -> Result<Self, Refusal> {
         let args = spec.arguments(ports);
         let named = Path::new(&spec.binary).file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (program, args) = if named == foreign::BINARY {
@@ -74,7 +84,8 @@ impl Plan {
 }
 
 fn engine(settings: &Settings, program: PathBuf, mut args: Vec<String>, id: &str) -> Result<Plan, Refusal> {
-    let volume = flag_value(&args, "--volume").ok_or_else(|| Refusal::Invalid("an engine needs --volume".into()))?;
+    let volume =
+        flag_value(&args, "--volume").ok_or_else(|| Refusal::Invalid("an engine needs --volume".into()))?;
     check_name("volume", &volume)?;
     let control = match flag_value(&args, "--control") {
         Some(text) => text.parse().map_err(|error| Refusal::Invalid(format!("--control: {error}")))?,
@@ -95,12 +106,16 @@ fn replica(settings: &Settings, program: PathBuf, mut args: Vec<String>) -> Resu
     }
     let dir = flag_value(&args, "--dir").ok_or_else(|| Refusal::Invalid("a replica needs --dir".into()))?;
     if !Path::new(&dir).is_absolute() || dir.split('/').any(|part| part == "..") {
-        return Err(Refusal::Invalid(format!("replica directory {dir:?}: name it from the root on, without '..'")));
+        return Err(Refusal::Invalid(format!(
+            "replica directory {dir:?}: name it from the root on, without '..'"
+        )));
     }
     match &volume {
         Some(volume) => add_key(settings, &mut args, volume)?,
         None if flag_value(&args, "--key-file").is_none() => {
-            return Err(Refusal::Invalid("a replica needs --volume or --key-file: whose key would it have?".into()));
+            return Err(Refusal::Invalid(
+                "a replica needs --volume or --key-file: whose key would it have?".into(),
+            ));
         }
         None => {}
     }
@@ -119,7 +134,8 @@ fn add_key(settings: &Settings, args: &mut Vec<String>, volume: &str) -> Result<
 fn allowed(settings: &Settings, binary: &str) -> Result<PathBuf, Refusal> {
     let path = std::fs::canonicalize(binary)
         .map_err(|error| Refusal::Invalid(format!("binary {binary:?} cannot be run here: {error}")))?;
-    let ours = path == settings.program || settings.binaries.iter().any(|directory| path.starts_with(directory));
+    let ours =
+        path == settings.program || settings.binaries.iter().any(|directory| path.starts_with(directory));
     if ours && path.is_file() {
         return Ok(path);
     }
@@ -170,7 +186,8 @@ mod tests {
         let settings = settings(home.path());
         let own = settings.program.display().to_string();
         let plan =
-            Plan::make(&settings, &spec(&own, &["engine", "--volume", "v1", "--replica", "h:1"]), 0..0, "7f").unwrap();
+            Plan::make(&settings, &spec(&own, &["engine", "--volume", "v1", "--replica", "h:1"]), 0..0, "7f")
+                .unwrap();
         assert_eq!(plan.volume(), Some("v1"));
         let Role::Engine { control: Address::Unix(socket), .. } = &plan.role else { panic!("{plan:?}") };
         assert!(socket.starts_with(&settings.state_dir) && socket.display().to_string().contains("7f"));
@@ -203,9 +220,13 @@ mod tests {
 
     #[test]
     fn an_engine_that_takes_over_has_the_frontends_of_the_other() {
-        let args = ["engine", "--frontend", "device", "--frontend=fuse:///x", "--size", "1"].map(str::to_owned);
+        let args =
+            ["engine", "--frontend", "device", "--frontend=fuse:///x", "--size", "1"].map(str::to_owned);
         let plan = Plan { program: "g".into(), args: args.to_vec(), role: Role::Other };
         let plan = plan.taking_over(&"unix:///old".parse().unwrap(), &["fuse:///y".to_owned()]);
-        assert_eq!(plan.args, ["engine", "--size", "1", "--frontend", "fuse:///y", "--takeover", "unix:///old"]);
+        assert_eq!(
+            plan.args,
+            ["engine", "--size", "1", "--frontend", "fuse:///y", "--takeover", "unix:///old"]
+        );
     }
 }

@@ -71,7 +71,9 @@ impl Pool {
         let (first, last) = (*self.range.start(), *self.range.end());
         let highest = last.checked_sub(count - 1).filter(|highest| *highest >= first)?;
         let from = self.next.clamp(first, highest);
-        let fits = |start: &u16| (*start..=*start + (count - 1)).all(|port| !self.taken.contains(&port) && is_free(port));
+        let fits = |start: &u16| {
+            (*start..=*start + (count - 1)).all(|port| !self.taken.contains(&port) && is_free(port))
+        };
         (from..=highest).chain(first..from).find(fits)
     }
 }

@@ -57,9 +57,14 @@ impl Record {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            match std::fs::read(&path).map_err(serde_json::Error::io).and_then(|text| serde_json::from_slice(&text)) {
+            match std::fs::read(&path)
+                .map_err(serde_json::Error::io)
+                .and_then(|text| serde_json::from_slice(&text))
+            {
                 Ok(record) => records.push(record),
-                Err(error) => tracing::error!(path = %path.display(), %error, "what this says of a process is lost"),
+                Err(error) => {
+                    tracing::error!(path = %path.display(), %error, "what this says of a process is lost")
+                }
             }
         }
         Ok(records)

@@ -61,7 +61,9 @@ impl Entry {
 pub enum StartError {
     #[error("cannot use the state directory {path}: {source}")]
     State { path: PathBuf, source: io::Error },
-    #[error("the path of the state directory {0} is longer than {LONGEST_STATE_DIR} bytes, too long for sockets in it")]
+    #[error(
+        "the path of the state directory {0} is longer than {LONGEST_STATE_DIR} bytes, too long for sockets in it"
+    )]
     TooLong(PathBuf),
     #[error("another instance manager uses {0}; stop it, or choose another --state-dir")]
     InUse(PathBuf),
@@ -168,8 +170,10 @@ impl Registry {
     /// Stops everything in order: engines first, so that they can take leave of their replicas.
     pub async fn close(&self) {
         self.shared.closing.cancel();
-        let (engines, others): (Vec<_>, Vec<_>) =
-            self.instances().into_iter().partition(|instance| matches!(instance.plan().role, Role::Engine { .. }));
+        let (engines, others): (Vec<_>, Vec<_>) = self
+            .instances()
+            .into_iter()
+            .partition(|instance| matches!(instance.plan().role, Role::Engine { .. }));
         for group in [engines, others] {
             for instance in &group {
                 instance.amend(|record| record.deleting = true);

@@ -20,7 +20,9 @@ pub async fn run(registry: &Registry, spec: Spec, signal: &str) -> Result<View, 
     spec.check()?;
     let name = spec.name.clone();
     if signal != SIGNAL {
-        return Err(Refusal::Invalid(format!("process {name} can be replaced with {SIGNAL}, not with {signal:?}")));
+        return Err(Refusal::Invalid(format!(
+            "process {name} can be replaced with {SIGNAL}, not with {signal:?}"
+        )));
     }
     let old = registry.find(&name)?;
     if old.spec().binary == spec.binary {
@@ -28,7 +30,10 @@ pub async fn run(registry: &Registry, spec: Spec, signal: &str) -> Result<View, 
     }
     let state = old.status().state;
     if state != State::Running {
-        return Err(Refusal::Precondition(format!("process {name} is {}: only one that runs is replaced", state.name())));
+        return Err(Refusal::Precondition(format!(
+            "process {name} is {}: only one that runs is replaced",
+            state.name()
+        )));
     }
     registry.begin_replacing(&name)?;
     let replaced = exchange(registry, &old, spec).await;
@@ -85,8 +90,10 @@ async fn adaptation(old: &Instance, name: &str) -> Result<impl FnOnce(Plan) -> P
             )));
         }
         Role::Engine { control, .. } => {
-            let unreachable = |error: &dyn std::fmt::Display| Refusal::Unavailable(format!("process {name}: {error}"));
-            let mut engine = granary_enginectl::connect(&control).await.map_err(|error| unreachable(&error))?;
+            let unreachable =
+                |error: &dyn std::fmt::Display| Refusal::Unavailable(format!("process {name}: {error}"));
+            let mut engine =
+                granary_enginectl::connect(&control).await.map_err(|error| unreachable(&error))?;
             let status = engine.status(v1::StatusRequest {}).await;
             let status = status.map_err(|status| unreachable(&status.message()))?.into_inner();
             Some((control, status.frontend_specs))
@@ -100,7 +107,8 @@ async fn adaptation(old: &Instance, name: &str) -> Result<impl FnOnce(Plan) -> P
 
 fn check_same_volume(old: &Instance, new: &Instance) -> Result<(), Refusal> {
     let (old, new) = (old.plan(), new.plan());
-    if std::mem::discriminant(&old.role) != std::mem::discriminant(&new.role) || old.volume() != new.volume() {
+    if std::mem::discriminant(&old.role) != std::mem::discriminant(&new.role) || old.volume() != new.volume()
+    {
         return Err(Refusal::Invalid("an engine is replaced only by an engine of the same volume".into()));
     }
     Ok(())

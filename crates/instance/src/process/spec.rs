@@ -27,7 +27,11 @@ impl Spec {
             return invalid("the binary is missing".into());
         }
         if self.port_args.len() > usize::from(self.port_count) {
-            return invalid(format!("{} port arguments, but only {} ports", self.port_args.len(), self.port_count));
+            return invalid(format!(
+                "{} port arguments, but only {} ports",
+                self.port_args.len(),
+                self.port_count
+            ));
         }
         if self.args.len() > MAX_ARGUMENTS {
             return invalid(format!("{} arguments are more than {MAX_ARGUMENTS}", self.args.len()));

@@ -41,7 +41,8 @@ impl InstanceService for Instances {
     }
 
     async fn instance_list(&self, _: Request<()>) -> Reply<InstanceListResponse> {
-        let instances = self.0.list().into_iter().map(|view| (view.spec.name.clone(), response(view))).collect();
+        let instances =
+            self.0.list().into_iter().map(|view| (view.spec.name.clone(), response(view))).collect();
         Ok(Response::new(InstanceListResponse { instances }))
     }
 

@@ -6,8 +6,9 @@ use super::stream::{self, Answers};
 use crate::process::{Registry, Spec, View};
 use crate::wire::process::process_manager_service_server::ProcessManagerService;
 use crate::wire::process::{
-    LogRequest, LogResponse, ProcessCreateRequest, ProcessDeleteRequest, ProcessGetRequest, ProcessListRequest,
-    ProcessListResponse, ProcessReplaceRequest, ProcessResponse, ProcessSpec, ProcessStatus, VersionResponse,
+    LogRequest, LogResponse, ProcessCreateRequest, ProcessDeleteRequest, ProcessGetRequest,
+    ProcessListRequest, ProcessListResponse, ProcessReplaceRequest, ProcessResponse, ProcessSpec,
+    ProcessStatus, VersionResponse,
 };
 use crate::{Refusal, version};
 
@@ -36,7 +37,8 @@ impl ProcessManagerService for Processes {
     }
 
     async fn process_list(&self, _: Request<ProcessListRequest>) -> Reply<ProcessListResponse> {
-        let processes = self.0.list().into_iter().map(|view| (view.spec.name.clone(), response(view))).collect();
+        let processes =
+            self.0.list().into_iter().map(|view| (view.spec.name.clone(), response(view))).collect();
         Ok(Response::new(ProcessListResponse { processes }))
     }
 
@@ -75,7 +77,8 @@ fn spec(spec: Option<ProcessSpec>) -> Result<Spec, Refusal> {
 }
 
 pub fn ports(name: &str, count: i32) -> Result<u16, Refusal> {
-    u16::try_from(count).map_err(|_| Refusal::Invalid(format!("process {name}: {count} is no number of ports")))
+    u16::try_from(count)
+        .map_err(|_| Refusal::Invalid(format!("process {name}: {count} is no number of ports")))
 }
 
 fn response(view: View) -> ProcessResponse {

@@ -15,21 +15,25 @@ pub type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 const LINES: usize = 64;
 
 /// Every change of every process. A watcher that cannot keep up misses none of what came last.
-pub fn changes<T: Send + 'static>(registry: Registry, tell: impl Fn(View) -> T + Send + 'static) -> Answers<T> {
+pub fn changes<T: Send + 'static>(
+    registry: Registry,
+    tell: impl Fn(View) -> T + Send + 'static,
+) -> Answers<T> {
     let changes = registry.watch();
     let closing = registry.closing();
-    let views = stream::unfold((registry, changes, Vec::new()), |(registry, mut changes, mut behind)| async move {
-        loop {
-            if let Some(view) = behind.pop() {
-                return Some((view, (registry, changes, behind)));
+    let views =
+        stream::unfold((registry, changes, Vec::new()), |(registry, mut changes, mut behind)| async move {
+            loop {
+                if let Some(view) = behind.pop() {
+                    return Some((view, (registry, changes, behind)));
+                }
+                match changes.recv().await {
+                    Ok(view) => return Some((view, (registry, changes, behind))),
+                    Err(RecvError::Lagged(_)) => behind = registry.list(),
+                    Err(RecvError::Closed) => return None,
+                }
             }
-            match changes.recv().await {
-                Ok(view) => return Some((view, (registry, changes, behind))),
-                Err(RecvError::Lagged(_)) => behind = registry.list(),
-                Err(RecvError::Closed) => return None,
-            }
-        }
-    });
+        });
     views.take_until(closing.cancelled_owned()).map(move |view| Ok(tell(view))).boxed()
 }
 
@@ -48,6 +52,7 @@ pub fn lines<T: Send + 'static>(
             sender.blocking_send(Err(Status::internal(format!("the log cannot be read: {error}")))).ok();
         }
     });
-    let lines = stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?, receiver)) });
+    let lines =
+        stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?, receiver)) });
     Ok(lines.take_until(registry.closing().cancelled_owned()).boxed())
 }

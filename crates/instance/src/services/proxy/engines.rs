@@ -114,12 +114,17 @@ impl Engine {
             return Status::new(status.code(), status.message());
         }
         let (volume, address) = (&self.volume, &self.address);
-        Status::unavailable(format!("the engine of volume {volume} at {address} was cut off: {}", status.message()))
+        Status::unavailable(format!(
+            "the engine of volume {volume} at {address} was cut off: {}",
+            status.message()
+        ))
     }
 }
 
 fn nobody(address: &str) -> Refusal {
-    Refusal::Unavailable(format!("no engine of this instance manager is at {address}; look up the address again"))
+    Refusal::Unavailable(format!(
+        "no engine of this instance manager is at {address}; look up the address again"
+    ))
 }
 
 fn text<'a>(metadata: &'a MetadataMap, name: &str) -> Result<&'a str, Refusal> {
@@ -155,7 +160,10 @@ mod tests {
         assert_eq!(local_port("tcp://localhost:10000"), Ok(10000));
         for elsewhere in ["192.0.2.1:10000", "[2001:db8::1]:10000", "node-7:10000"] {
             let refused = local_port(elsewhere);
-            assert!(matches!(&refused, Err(Refusal::Unavailable(why)) if why.contains(elsewhere)), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(Refusal::Unavailable(why)) if why.contains(elsewhere)),
+                "{refused:?}"
+            );
         }
         for nonsense in ["", "10000", "unix:///etc/passwd", "127.0.0.1:99999"] {
             assert!(matches!(local_port(nonsense), Err(Refusal::Invalid(_))), "{nonsense}");

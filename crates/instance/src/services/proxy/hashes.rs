@@ -84,7 +84,11 @@ impl Hashes {
 }
 
 fn missing(engine: &Engine, snapshot: &str) -> Status {
-    Refusal::NotFound(format!("volume {} has no snapshot {snapshot} with a checksum asked for", engine.volume)).into()
+    Refusal::NotFound(format!(
+        "volume {} has no snapshot {snapshot} with a checksum asked for",
+        engine.volume
+    ))
+    .into()
 }
 
 fn verdicts(checksums: Vec<v1::Checksum>) -> BTreeMap<String, SnapshotHashStatusResponse> {
@@ -94,7 +98,11 @@ fn verdicts(checksums: Vec<v1::Checksum>) -> BTreeMap<String, SnapshotHashStatus
     let verdict = |sum: &v1::Checksum| SnapshotHashStatusResponse {
         state: if settled { "complete" } else { "error" }.into(),
         checksum: sum.digest.clone(),
-        error: if settled { String::new() } else { "the replicas differ, and no majority tells which is right".into() },
+        error: if settled {
+            String::new()
+        } else {
+            "the replicas differ, and no majority tells which is right".into()
+        },
         silently_corrupted: settled && !agreed(&sum.digest),
     };
     checksums.iter().map(|sum| (url(&sum.replica), verdict(sum))).collect()
@@ -111,7 +119,10 @@ mod tests {
                 replica: format!("h:{number}"),
                 digest: (*digest).into(),
             });
-            verdicts(sums.collect()).into_values().map(|v| (v.state, v.silently_corrupted)).collect::<Vec<_>>()
+            verdicts(sums.collect())
+                .into_values()
+                .map(|v| (v.state, v.silently_corrupted))
+                .collect::<Vec<_>>()
         };
         let complete = |corrupt| ("complete".to_owned(), corrupt);
         assert_eq!(judge(&["a", "a", "a"]), [complete(false), complete(false), complete(false)]);

@@ -53,7 +53,8 @@ async fn take(engine: &mut Engine) -> Result<Sample, Status> {
 }
 
 fn between(before: &v1::MetricsReply, now: &v1::MetricsReply, time: Duration) -> Metrics {
-    let rate = |before: u64, now: u64| (now.saturating_sub(before) as f64 / time.as_secs_f64()).round() as u64;
+    let rate =
+        |before: u64, now: u64| (now.saturating_sub(before) as f64 / time.as_secs_f64()).round() as u64;
     let latency = |before: &Option<v1::Latency>, now: &Option<v1::Latency>| {
         let (before, now) = (before.clone().unwrap_or_default(), now.clone().unwrap_or_default());
         let micros = now.sum_micros.saturating_sub(before.sum_micros);

@@ -83,7 +83,10 @@ async fn until_filled(engine: &mut Engine, address: &str) -> Result<(), Status> 
             ReplicaMode::Wo => arrival = tokio::time::Instant::now() + ARRIVAL,
             ReplicaMode::Err if tokio::time::Instant::now() > arrival => {
                 let (volume, reason) = (&engine.volume, &replica.reason);
-                return Err(Refusal::Internal(format!("volume {volume}: {address} is not rebuilt: {reason}")).into());
+                return Err(Refusal::Internal(format!(
+                    "volume {volume}: {address} is not rebuilt: {reason}"
+                ))
+                .into());
             }
             ReplicaMode::Err => {}
         }
@@ -95,7 +98,9 @@ async fn find(engine: &mut Engine, address: &str) -> Result<v1::Replica, Status>
     let wanted = parse(address)?;
     let replicas = status(engine).await?.replicas;
     let found = replicas.into_iter().find(|replica| replica.address == wanted);
-    found.ok_or_else(|| Refusal::NotFound(format!("volume {} has no replica at {wanted}", engine.volume)).into())
+    found.ok_or_else(|| {
+        Refusal::NotFound(format!("volume {} has no replica at {wanted}", engine.volume)).into()
+    })
 }
 
 pub async fn remove(mut engine: Engine, address: &str) -> Result<(), Status> {
@@ -103,10 +108,15 @@ pub async fn remove(mut engine: Engine, address: &str) -> Result<(), Status> {
     engine.client.remove_replica(request).await.map(drop).map_err(|status| engine.told(status))
 }
 
-pub async fn rebuilding(mut engine: Engine) -> Result<BTreeMap<String, ReplicaRebuildStatusResponse>, Status> {
+pub async fn rebuilding(
+    mut engine: Engine,
+) -> Result<BTreeMap<String, ReplicaRebuildStatusResponse>, Status> {
     let replicas = status(&mut engine).await?.replicas;
-    let sources: Vec<_> =
-        replicas.iter().filter(|replica| replica.state == "inSync").map(|replica| url(&replica.address)).collect();
+    let sources: Vec<_> = replicas
+        .iter()
+        .filter(|replica| replica.state == "inSync")
+        .map(|replica| url(&replica.address))
+        .collect();
     Ok(replicas.iter().map(|replica| (url(&replica.address), rebuild(replica, &sources))).collect())
 }
 
@@ -145,7 +155,9 @@ pub async fn verify_rebuild(mut engine: Engine, address: &str) -> Result<(), Sta
 pub async fn set_mode(mut engine: Engine, request: &EngineReplicaModeUpdateRequest) -> Result<(), Status> {
     let replica = find(&mut engine, &request.replica_address).await?;
     match (request.mode(), mode(&replica)) {
-        (ReplicaMode::Wo, _) => Err(Refusal::Invalid("a replica is set to RW or ERR, not to WO".into()).into()),
+        (ReplicaMode::Wo, _) => {
+            Err(Refusal::Invalid("a replica is set to RW or ERR, not to WO".into()).into())
+        }
         (wanted, is) if wanted == is => Ok(()),
         (ReplicaMode::Err, _) => Err(pending::mark_failed(&engine, &request.replica_address)),
         (ReplicaMode::Rw, _) => Err(Refusal::Precondition(format!(
@@ -182,7 +194,11 @@ mod tests {
 
     #[test]
     fn progress_is_a_percentage() {
-        let rebuild = |bytes_copied, bytes_total| v1::Rebuild { bytes_copied, bytes_total, ..Default::default() };
-        assert_eq!([(0, 0), (1, 4), (u64::MAX, 2)].map(|(done, all)| percent(&rebuild(done, all))), [0, 25, 100]);
+        let rebuild =
+            |bytes_copied, bytes_total| v1::Rebuild { bytes_copied, bytes_total, ..Default::default() };
+        assert_eq!(
+            [(0, 0), (1, 4), (u64::MAX, 2)].map(|(done, all)| percent(&rebuild(done, all))),
+            [0, 25, 100]
+        );
     }
 }

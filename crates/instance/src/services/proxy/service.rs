@@ -31,7 +31,10 @@ impl ProxyEngineService for Proxy {
         Ok(Response::new(()))
     }
 
-    async fn server_version_get(&self, request: Request<ProxyEngineRequest>) -> Reply<EngineVersionProxyResponse> {
+    async fn server_version_get(
+        &self,
+        request: Request<ProxyEngineRequest>,
+    ) -> Reply<EngineVersionProxyResponse> {
         let version = Some(volume::version(self.engine(request).await?).await?);
         Ok(Response::new(EngineVersionProxyResponse { version }))
     }
@@ -88,7 +91,10 @@ impl ProxyEngineService for Proxy {
         Ok(Response::new(EngineVolumeSnapshotProxyResponse { snapshot }))
     }
 
-    async fn snapshot_list(&self, request: Request<ProxyEngineRequest>) -> Reply<EngineSnapshotListProxyResponse> {
+    async fn snapshot_list(
+        &self,
+        request: Request<ProxyEngineRequest>,
+    ) -> Reply<EngineSnapshotListProxyResponse> {
         let disks = snapshots::list(self.engine(request).await?).await?;
         Ok(Response::new(EngineSnapshotListProxyResponse { disks }))
     }
@@ -207,7 +213,10 @@ impl ProxyEngineService for Proxy {
         replicas::add(engine, request).await.map(Response::new)
     }
 
-    async fn replica_list(&self, request: Request<ProxyEngineRequest>) -> Reply<EngineReplicaListProxyResponse> {
+    async fn replica_list(
+        &self,
+        request: Request<ProxyEngineRequest>,
+    ) -> Reply<EngineReplicaListProxyResponse> {
         let replica_list = Some(replicas::list(self.engine(request).await?).await?);
         Ok(Response::new(EngineReplicaListProxyResponse { replica_list }))
     }
@@ -220,7 +229,10 @@ impl ProxyEngineService for Proxy {
         Ok(Response::new(EngineReplicaRebuildStatusProxyResponse { status }))
     }
 
-    async fn replica_rebuilding_qos_set(&self, request: Request<EngineReplicaRebuildingQosSetRequest>) -> Reply<()> {
+    async fn replica_rebuilding_qos_set(
+        &self,
+        request: Request<EngineReplicaRebuildingQosSetRequest>,
+    ) -> Reply<()> {
         let (engine, request) = meant_for!(self, request);
         replicas::limit_rebuilds(engine, request.qos_limit_mbps).await.map(Response::new)
     }
@@ -240,7 +252,10 @@ impl ProxyEngineService for Proxy {
         replicas::set_mode(engine, &request).await.map(Response::new)
     }
 
-    async fn metrics_get(&self, request: Request<ProxyEngineRequest>) -> Reply<EngineMetricsGetProxyResponse> {
+    async fn metrics_get(
+        &self,
+        request: Request<ProxyEngineRequest>,
+    ) -> Reply<EngineMetricsGetProxyResponse> {
         let metrics = Some(self.rates.of(self.engine(request).await?).await?);
         Ok(Response::new(EngineMetricsGetProxyResponse { metrics }))
     }

@@ -13,11 +13,16 @@ use crate::process::{check_name, sync_file_system};
 use crate::wire::imrpc::EngineSnapshotDiskInfo;
 use crate::wire::ptypes::{SnapshotPurgeStatusResponse, VolumeSnapshotReply, VolumeSnapshotRequest};
 
-pub async fn create(mut engine: Engine, wanted: VolumeSnapshotRequest) -> Result<VolumeSnapshotReply, Status> {
+pub async fn create(
+    mut engine: Engine,
+    wanted: VolumeSnapshotRequest,
+) -> Result<VolumeSnapshotReply, Status> {
     let name = if wanted.name.is_empty() { uuid::Uuid::new_v4().to_string() } else { wanted.name };
     check_name("snapshot", &name)?;
     if name == HEAD {
-        return Err(Refusal::Invalid(format!("{HEAD} is the volume itself; name the snapshot otherwise")).into());
+        return Err(
+            Refusal::Invalid(format!("{HEAD} is the volume itself; name the snapshot otherwise")).into()
+        );
     }
     // What applications have written must not be left behind in memory.
     for place in status(&mut engine).await?.frontends {
@@ -69,10 +74,14 @@ pub async fn revert(mut engine: Engine, name: String) -> Result<(), Status> {
 
 /// All of them, or none when one is not there.
 pub async fn remove(mut engine: Engine, names: Vec<String>) -> Result<(), Status> {
-    let known: Vec<_> = reply(&mut engine).await?.snapshots.into_iter().map(|snapshot| snapshot.name).collect();
+    let known: Vec<_> =
+        reply(&mut engine).await?.snapshots.into_iter().map(|snapshot| snapshot.name).collect();
     if let Some(missing) = names.iter().find(|name| !known.contains(name)) {
         let volume = &engine.volume;
-        return Err(Refusal::NotFound(format!("volume {volume} has no snapshot {missing}; none was removed")).into());
+        return Err(Refusal::NotFound(format!(
+            "volume {volume} has no snapshot {missing}; none was removed"
+        ))
+        .into());
     }
     for name in names {
         let removed = engine.client.remove_snapshot(v1::RemoveSnapshotRequest { name }).await;
@@ -93,11 +102,14 @@ pub async fn purge(mut engine: Engine, skip_if_in_progress: bool) -> Result<(), 
     begun.map(drop).map_err(|status| engine.told(status))
 }
 
-pub async fn purge_status(mut engine: Engine) -> Result<BTreeMap<String, SnapshotPurgeStatusResponse>, Status> {
+pub async fn purge_status(
+    mut engine: Engine,
+) -> Result<BTreeMap<String, SnapshotPurgeStatusResponse>, Status> {
     let status = status(&mut engine).await?;
     let (is_purging, progress) = (status.purging, if status.purging { 0 } else { 100 });
     let state = if is_purging { "in_progress" } else { "complete" };
-    let each = SnapshotPurgeStatusResponse { is_purging, error: String::new(), progress, state: state.into() };
+    let each =
+        SnapshotPurgeStatusResponse { is_purging, error: String::new(), progress, state: state.into() };
     let in_sync = status.replicas.iter().filter(|replica| replica.state == "inSync");
     Ok(in_sync.map(|replica| (url(&replica.address), each.clone())).collect())
 }

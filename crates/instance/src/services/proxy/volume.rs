@@ -59,7 +59,8 @@ pub async fn expand(mut engine: Engine, wanted: VolumeExpandRequest) -> Result<(
 
 pub async fn start_frontend(mut engine: Engine, wanted: VolumeFrontendStartRequest) -> Result<(), Status> {
     let spec = frontend::parse(&wanted.frontend, &engine.volume)?;
-    let spec = spec.ok_or_else(|| Refusal::Invalid(format!("volume {}: no frontend is named", engine.volume)))?;
+    let spec =
+        spec.ok_or_else(|| Refusal::Invalid(format!("volume {}: no frontend is named", engine.volume)))?;
     let request = v1::StartFrontendsRequest { frontends: vec![spec.to_string()] };
     engine.client.start_frontends(request).await.map(drop).map_err(|status| engine.told(status))
 }

@@ -2,6 +2,8 @@
 
 mod arguments;
 
+use std::os::unix::fs::DirBuilderExt;
+
 use anyhow::Context;
 use granary_instance::Server;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,7 +18,10 @@ pub async fn run(arguments: &InstanceManagerArgs) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    std::fs::create_dir_all(&settings.state_dir)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&settings.state_dir)
         .with_context(|| format!("cannot make the state directory {}", settings.state_dir.display()))?;
     let mut lock = DataDirLock::take(&settings.state_dir).context("choose another --state-dir")?;
     let mut server = Server::start(settings, &arguments.listen()).await?;

@@ -87,7 +87,7 @@ fn a_process_without_a_number_is_found() {
         manager.kill();
         let mut text: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
         let process = text["process"].take();
-        text["announcement"].take();
+        text["ready"] = false.into();
         std::fs::write(&record, text.to_string()).unwrap();
         manager.restart();
         manager.connection().check().await.unwrap();

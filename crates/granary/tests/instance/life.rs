@@ -7,6 +7,13 @@ use granary_instance::wire::imrpc::{
 };
 use granary_instance::wire::process::{LogRequest, ProcessSpec};
 use tonic::Code;
+use tonic_health::ServingStatus;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 use crate::cluster::{HANGS, Manager, on_one_thread, spec};
 
@@ -181,5 +188,28 @@ fn the_instance_service_shows_the_same_processes() {
         assert_eq!(refused.code(), Code::Unimplemented, "{refused}");
         assert_eq!(instances.version_get(()).await.unwrap().into_inner().instance_manager_api_version, 6);
         tokio::time::sleep(Duration::from_millis(10)).await;
+    });
+}
+
+#[test]
+fn each_port_tells_its_health_and_describes_itself() {
+    on_one_thread(async {
+        let manager = Manager::new();
+        let first = manager.target().port;
+        let services = ["ProcessManagerService", "imrpc.ProxyEngineService", "imrpc.InstanceService"];
+        for (port, service) in [first, first + 1, first + 3].into_iter().zip(services) {
+            let endpoint =
+                tonic::transport::Endpoint::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
+            let channel = endpoint.connect().await.unwrap();
+            let request = HealthCheckRequest { service: service.into() };
+            let health = HealthClient::new(channel.clone()).check(request).await.unwrap().into_inner();
+            assert_eq!(health.status, ServingStatus::Serving as i32, "{service}");
+            let message_request = Some(MessageRequest::FileContainingSymbol(service.into()));
+            let asked = ServerReflectionRequest { host: String::new(), message_request };
+            let mut client = ServerReflectionClient::new(channel);
+            let answers = client.server_reflection_info(futures::stream::iter([asked])).await.unwrap();
+            let answer = answers.into_inner().message().await.unwrap().unwrap().message_response.unwrap();
+            assert!(matches!(answer, MessageResponse::FileDescriptorResponse(_)), "{service}: {answer:?}");
+        }
     });
 }

@@ -20,9 +20,11 @@ fn an_engine_is_replaced_under_load() {
     on_one_thread(async {
         let manager = Manager::new();
         let replicas = manager.replicas("v", 2).await;
-        let frontend = manager.nbd("v");
-        let flags = ["--frontend", frontend.as_str()];
-        let mut engine = manager.engine("v", &replicas, &flags).await;
+        let mut engine = manager.engine("v", &replicas, &[]).await;
+        let versions = manager.connection().versions().await.unwrap();
+        let client = engine_client(&manager.connection(), versions, &manager.engine_at("v", &engine));
+        // Not in any spec: the next engine learns it from the one before.
+        client.start_frontend(&manager.nbd("v")).await.unwrap();
         let volume = manager.client("v").await;
         let stamps = Stamps::new(256, 13);
         let load = stamps.load(&volume);
@@ -33,7 +35,7 @@ fn an_engine_is_replaced_under_load() {
             let binary = manager.path(&format!("granary-{round}"));
             symlink(GRANARY, &binary).unwrap();
             let wanted =
-                ProcessSpec { binary: binary.display().to_string(), ..engine_spec("v", &replicas, &flags) };
+                ProcessSpec { binary: binary.display().to_string(), ..engine_spec("v", &replicas, &[]) };
             let before = stamps.writes();
             let next = replace(&manager, wanted.clone(), "SIGHUP").await.unwrap();
             assert_eq!(next.spec.as_ref(), Some(&wanted));
@@ -110,6 +112,48 @@ fn a_replacement_that_fails_leaves_the_engine_alone() {
         let before = stamps.writes();
         while stamps.writes() < before + 50 {
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        load.finish().await;
+        stamps.check_acknowledged(&volume).await;
+    });
+}
+
+/// At whatever moment the manager dies, there is one engine afterwards, and the volume's users go on.
+#[test]
+fn a_manager_dies_while_it_replaces_an_engine() {
+    on_one_thread(async {
+        let mut manager = Manager::new();
+        let replicas = manager.replicas("v", 1).await;
+        let frontend = manager.nbd("v");
+        let flags = ["--frontend", frontend.as_str()];
+        manager.engine("v", &replicas, &flags).await;
+        let volume = manager.client("v").await;
+        let stamps = Stamps::new(64, 19);
+        let load = stamps.load(&volume);
+        for round in 0..8u64 {
+            let binary = manager.path(&format!("granary-{round}"));
+            symlink(GRANARY, &binary).unwrap();
+            let binary = binary.display().to_string();
+            let wanted = ProcessSpec { binary, ..engine_spec("v", &replicas, &flags) };
+            let life = Duration::from_millis(round * 30);
+            tokio::time::timeout(life, replace(&manager, wanted, "SIGHUP")).await.ok();
+            manager.kill();
+            manager = tokio::task::spawn_blocking(move || {
+                manager.restart();
+                manager
+            })
+            .await
+            .unwrap();
+            manager.connection().check().await.unwrap();
+            assert_eq!(manager.names().await, ["v-e", "v-r0"], "round {round}");
+            let engine = manager.until("v-e", "running").await;
+            let before = stamps.writes();
+            while stamps.writes() < before + 20 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let versions = manager.connection().versions().await.unwrap();
+            let client = engine_client(&manager.connection(), versions, &manager.engine_at("v", &engine));
+            assert!(client.volume().await.unwrap().endpoint.contains("v.nbd"), "round {round}");
         }
         load.finish().await;
         stamps.check_acknowledged(&volume).await;

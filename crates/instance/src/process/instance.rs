@@ -48,7 +48,7 @@ pub struct View {
     pub port_start: u16,
     pub port_end: u16,
     pub status: Status,
-    /// Where an engine's volume is reached, as far as it said when it started.
+    /// Where an engine's volume is reached.
     pub places: Vec<String>,
     pub deleted: bool,
 }
@@ -88,7 +88,7 @@ impl Instance {
 
     /// Goes on with a program that is running already.
     pub fn resume(self: &Arc<Self>, child: Child) {
-        if self.record.lock().announcement.is_some() {
+        if self.record.lock().ready {
             self.pass(Event::Ready, "", false);
         }
         tokio::spawn(self.clone().look_after(child));
@@ -143,7 +143,7 @@ impl Instance {
             port_start: self.ports.start(),
             port_end: self.ports.end(),
             status: self.status(),
-            places: places(record.announcement.as_deref().unwrap_or_default()),
+            places: record.places.clone(),
             deleted: false,
         }
     }
@@ -153,7 +153,7 @@ impl Instance {
     }
 
     /// Changes what is kept of it on disk, too.
-    pub fn amend(&self, change: impl FnOnce(&mut Record)) {
+    pub(crate) fn amend(&self, change: impl FnOnce(&mut Record)) {
         change(&mut self.record.lock());
         self.saved();
     }
@@ -220,7 +220,7 @@ impl Instance {
             tokio::select! {
                 end = child.ended() => break end,
                 line = sign.seen(), if state == State::Starting => {
-                    self.amend(|record| record.announcement = Some(line));
+                    self.amend(|record| (record.ready, record.places) = (true, places(&line)));
                     self.pass(Event::Ready, "", false);
                 }
                 () = self.stop.cancelled(), if !asked => {

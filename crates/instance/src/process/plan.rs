@@ -13,6 +13,9 @@ use super::settings::Settings;
 use super::spec::{Spec, check_name};
 use crate::Refusal;
 
+/// Our own program, wherever it is.
+const OWN: &str = "granary";
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -132,6 +135,9 @@ fn add_key(settings: &Settings, args: &mut Vec<String>, volume: &str) -> Result<
 
 /// Whoever may ask for processes must not thereby be able to run just anything.
 fn allowed(settings: &Settings, binary: &str) -> Result<PathBuf, Refusal> {
+    if binary == OWN {
+        return Ok(settings.program.clone());
+    }
     let path = std::fs::canonicalize(binary)
         .map_err(|error| Refusal::Invalid(format!("binary {binary:?} cannot be run here: {error}")))?;
     let ours =

@@ -21,8 +21,10 @@ pub struct Record {
     pub boot: String,
     /// Number and start time, once it has them.
     pub process: Option<(u32, u64)>,
-    /// The line in which it said that it serves.
-    pub announcement: Option<String>,
+    /// It has said that it serves.
+    pub ready: bool,
+    /// Where an engine's volume is reached, as far as is known here.
+    pub places: Vec<String>,
     /// It was asked to stop, and is to be forgotten.
     pub deleting: bool,
     /// The run it is to replace, until it has.

@@ -97,9 +97,7 @@ impl Registry {
 
     pub fn create(&self, spec: Spec) -> Result<View, Refusal> {
         spec.check()?;
-        if self.shared.closing.is_cancelled() {
-            return Err(Refusal::Unavailable("the instance manager is stopping and starts nothing".into()));
-        }
+        self.check_open()?;
         let mut processes = self.shared.processes.lock();
         if let Some(entry) = processes.get(&spec.name) {
             let state = entry.instance.status().state.name();
@@ -170,6 +168,10 @@ impl Registry {
     /// Stops everything in order: engines first, so that they can take leave of their replicas.
     pub async fn close(&self) {
         self.shared.closing.cancel();
+        // Who is about to be replaced is two processes, of which only one is listed.
+        while self.shared.processes.lock().values().any(|entry| entry.replacing.is_some()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         let (engines, others): (Vec<_>, Vec<_>) = self
             .instances()
             .into_iter()
@@ -223,15 +225,24 @@ impl Registry {
             log_from,
             boot: self.shared.boot.clone(),
             process: None,
-            announcement: None,
+            ready: false,
+            places: Vec::new(),
             deleting: false,
             replaces,
         };
         Ok(Arc::new(Instance::new(settings, ports, record)))
     }
 
+    fn check_open(&self) -> Result<(), Refusal> {
+        if self.shared.closing.is_cancelled() {
+            return Err(Refusal::Unavailable("the instance manager is stopping and starts nothing".into()));
+        }
+        Ok(())
+    }
+
     /// Only one may be about to replace a process.
     pub(super) fn begin_replacing(&self, name: &str) -> Result<(), Refusal> {
+        self.check_open()?;
         let mut processes = self.shared.processes.lock();
         let entry = processes.get_mut(name);
         let entry = entry.ok_or_else(|| missing(name))?;

@@ -101,7 +101,12 @@ fn response(view: View) -> InstanceResponse {
         Role::Replica { .. } => "replica",
         Role::Other => "",
     };
-    let reached = view.plan.frontends().into_iter().zip(&view.places).next();
+    let (asked, place) = (view.plan.frontends().into_iter().next(), view.places.into_iter().next());
+    let reached = place.map(|place| match &asked {
+        Some(spec) => (frontend::endpoint(spec, &place), frontend::name(spec)),
+        None => (place.clone(), place),
+    });
+    let (endpoint, frontend) = reached.unwrap_or_default();
     let status = InstanceStatus {
         state: view.status.state.name().to_owned(),
         error_msg: view.status.error,
@@ -109,8 +114,8 @@ fn response(view: View) -> InstanceResponse {
         port_end: view.port_end.into(),
         conditions: view.status.conditions,
         uuid: view.run,
-        endpoint: reached.as_ref().map(|(spec, place)| frontend::endpoint(spec, place)).unwrap_or_default(),
-        frontend: reached.map(|(spec, _)| frontend::name(&spec)).unwrap_or_default(),
+        endpoint,
+        frontend,
         ..InstanceStatus::default()
     };
     let spec = InstanceSpec {

@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use crate::Refusal;
-use crate::process::{Registry, Role};
+use crate::process::{Instance, Registry, Role};
 use crate::wire::imrpc::{DataEngine, ProxyEngineRequest};
 
 /// An engine on this machine answers at once, or hangs.
@@ -32,6 +32,7 @@ pub struct Engine {
     /// As the request has it.
     pub address: String,
     pub run: String,
+    pub instance: Arc<Instance>,
 }
 
 impl Engines {
@@ -83,7 +84,7 @@ impl Engines {
         }
         let run = instance.run();
         let client = self.connection(&run, &control, &address).await?;
-        Ok(Engine { volume, client, address, run })
+        Ok(Engine { volume, client, address, run, instance })
     }
 
     /// The one there is, or a new one. It finds its way again by itself when it was cut off.

@@ -62,10 +62,19 @@ pub async fn start_frontend(mut engine: Engine, wanted: VolumeFrontendStartReque
     let spec =
         spec.ok_or_else(|| Refusal::Invalid(format!("volume {}: no frontend is named", engine.volume)))?;
     let request = v1::StartFrontendsRequest { frontends: vec![spec.to_string()] };
-    engine.client.start_frontends(request).await.map(drop).map_err(|status| engine.told(status))
+    engine.client.start_frontends(request).await.map_err(|status| engine.told(status))?;
+    remember_places(engine).await
 }
 
 pub async fn stop_frontend(mut engine: Engine) -> Result<(), Status> {
     let stopped = engine.client.stop_frontends(v1::StopFrontendsRequest {}).await;
-    stopped.map(drop).map_err(|status| engine.told(status))
+    stopped.map_err(|status| engine.told(status))?;
+    remember_places(engine).await
+}
+
+/// Whoever looks after the process looks at the file system there.
+async fn remember_places(mut engine: Engine) -> Result<(), Status> {
+    let places = status(&mut engine).await?.frontends;
+    engine.instance.amend(|record| record.places = places);
+    Ok(())
 }

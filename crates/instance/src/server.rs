@@ -97,10 +97,7 @@ impl Server {
                 "ProcessManagerService",
                 Routes::new(ProcessManagerServiceServer::new(Processes(registry.clone()))),
             ),
-            (
-                "imrpc.ProxyEngineService",
-                Routes::new(ProxyEngineServiceServer::new(Proxy::new(registry.clone()))),
-            ),
+            ("imrpc.ProxyEngineService", Routes::new(ProxyEngineServiceServer::new(Proxy::new(&registry)))),
             ("imrpc.InstanceService", Routes::new(InstanceServiceServer::new(Instances(registry)))),
         ];
         for (listener, (name, routes)) in listeners.into_iter().zip(services) {

@@ -1,7 +1,7 @@
 //! Requests that are wrong, or meant for somebody else: each is told what is wrong, and nothing changes.
 
 use granary_instance::client::{ClientError, engine_client};
-use granary_instance::wire::imrpc::*;
+use granary_instance::wire::imrpc as im;
 use granary_instance::wire::process::ProcessSpec;
 use granary_instance::wire::ptypes;
 use tonic::{Code, Request};
@@ -55,7 +55,7 @@ fn nobody_is_asked_what_was_meant_for_another() {
         let at = manager.engine_at("v", &engine);
         let mut proxy = manager.connection().proxy().unwrap();
         proxy.ping(()).await.unwrap();
-        let expand = |who: ProxyEngineRequest| EngineVolumeExpandRequest {
+        let expand = |who: im::ProxyEngineRequest| im::EngineVolumeExpandRequest {
             proxy_engine_request: Some(who),
             expand: Some(ptypes::VolumeExpandRequest { size: 128 << 20 }),
         };
@@ -65,24 +65,28 @@ fn nobody_is_asked_what_was_meant_for_another() {
         let wrong = [
             (
                 "another volume",
-                ProxyEngineRequest { volume_name: "w".into(), ..who.clone() },
+                im::ProxyEngineRequest { volume_name: "w".into(), ..who.clone() },
                 Code::FailedPrecondition,
             ),
             (
                 "another engine",
-                ProxyEngineRequest { engine_name: "w-e".into(), ..who.clone() },
+                im::ProxyEngineRequest { engine_name: "w-e".into(), ..who.clone() },
                 Code::FailedPrecondition,
             ),
-            ("another machine", ProxyEngineRequest { address: elsewhere, ..who.clone() }, Code::Unavailable),
             (
-                "a free port",
-                ProxyEngineRequest { address: "127.0.0.1:9".into(), ..who.clone() },
+                "another machine",
+                im::ProxyEngineRequest { address: elsewhere, ..who.clone() },
                 Code::Unavailable,
             ),
-            ("a replica", ProxyEngineRequest { address: replica, ..who.clone() }, Code::Unavailable),
+            (
+                "a free port",
+                im::ProxyEngineRequest { address: "127.0.0.1:9".into(), ..who.clone() },
+                Code::Unavailable,
+            ),
+            ("a replica", im::ProxyEngineRequest { address: replica, ..who.clone() }, Code::Unavailable),
             (
                 "nonsense",
-                ProxyEngineRequest { address: "../../x".into(), ..who.clone() },
+                im::ProxyEngineRequest { address: "../../x".into(), ..who.clone() },
                 Code::InvalidArgument,
             ),
         ];
@@ -100,11 +104,11 @@ fn nobody_is_asked_what_was_meant_for_another() {
         }
         for size in [0, -1, 1, 4096 + 1, i64::MAX, 1 << 20] {
             let expand = Some(ptypes::VolumeExpandRequest { size });
-            let request = EngineVolumeExpandRequest { proxy_engine_request: Some(who.clone()), expand };
+            let request = im::EngineVolumeExpandRequest { proxy_engine_request: Some(who.clone()), expand };
             let refused = proxy.volume_expand(request).await.unwrap_err();
             assert_eq!(refused.code(), Code::InvalidArgument, "{size}: {refused}");
         }
-        let name = |name: &str| EngineVolumeSnapshotRequest {
+        let name = |name: &str| im::EngineVolumeSnapshotRequest {
             proxy_engine_request: Some(who.clone()),
             snapshot_volume: Some(ptypes::VolumeSnapshotRequest { name: name.into(), ..Default::default() }),
         };
@@ -113,7 +117,7 @@ fn nobody_is_asked_what_was_meant_for_another() {
             assert_eq!(refused.code(), Code::InvalidArgument, "{wrong}: {refused}");
         }
         let backup =
-            EngineSnapshotBackupRequest { proxy_engine_request: Some(who.clone()), ..Default::default() };
+            im::EngineSnapshotBackupRequest { proxy_engine_request: Some(who.clone()), ..Default::default() };
         assert_eq!(proxy.snapshot_backup(backup).await.unwrap_err().code(), Code::Unimplemented);
         let volume = proxy.volume_get(who.clone()).await.unwrap().into_inner().volume.unwrap();
         assert_eq!((volume.size, volume.frontend_state.as_str()), (64 << 20, "down"), "nothing has changed");

@@ -10,23 +10,23 @@ use tonic::{Request, Status};
 use super::connection::Connection;
 use super::engine::EngineClient;
 use super::model::{ClientError, Rebuild, Replica, ReplicaMode, Snapshot, Volume};
+use crate::wire::imrpc as im;
 use crate::wire::imrpc::proxy_engine_service_client::ProxyEngineServiceClient;
-use crate::wire::imrpc::*;
 use crate::wire::ptypes;
 
 pub struct ProxyClient {
     connection: Arc<Connection>,
-    engine: ProxyEngineRequest,
+    engine: im::ProxyEngineRequest,
 }
 
 impl ProxyClient {
     /// The names make sure that nobody else is asked who has the address by now.
     pub fn new(connection: Arc<Connection>, address: &str, volume: &str, name: &str) -> Self {
-        let engine = ProxyEngineRequest {
+        let engine = im::ProxyEngineRequest {
             address: address.to_owned(),
             volume_name: volume.to_owned(),
             engine_name: name.to_owned(),
-            ..ProxyEngineRequest::default()
+            ..im::ProxyEngineRequest::default()
         };
         Self { connection, engine }
     }
@@ -35,16 +35,16 @@ impl ProxyClient {
         self.connection.proxy()
     }
 
-    fn who(&self) -> Option<ProxyEngineRequest> {
+    fn who(&self) -> Option<im::ProxyEngineRequest> {
         Some(self.engine.clone())
     }
 
-    fn only_who(&self) -> Request<ProxyEngineRequest> {
+    fn only_who(&self) -> Request<im::ProxyEngineRequest> {
         Request::new(self.engine.clone())
     }
 
-    fn told(&self, status: Status) -> ClientError {
-        self.connection.told(&status)
+    fn told(&self, status: &Status) -> ClientError {
+        self.connection.told(status)
     }
 }
 
@@ -61,12 +61,12 @@ fn bare(address: &str) -> String {
 impl EngineClient for ProxyClient {
     async fn version(&self) -> Result<String, ClientError> {
         let reply =
-            self.proxy()?.server_version_get(self.only_who()).await.map_err(|status| self.told(status))?;
+            self.proxy()?.server_version_get(self.only_who()).await.map_err(|status| self.told(&status))?;
         Ok(reply.into_inner().version.unwrap_or_default().version)
     }
 
     async fn volume(&self) -> Result<Volume, ClientError> {
-        let reply = self.proxy()?.volume_get(self.only_who()).await.map_err(|status| self.told(status))?;
+        let reply = self.proxy()?.volume_get(self.only_who()).await.map_err(|status| self.told(&status))?;
         let volume = reply.into_inner().volume.unwrap_or_default();
         Ok(Volume {
             name: volume.name,
@@ -78,19 +78,20 @@ impl EngineClient for ProxyClient {
 
     async fn expand(&self, size: u64) -> Result<(), ClientError> {
         let expand = Some(ptypes::VolumeExpandRequest { size: number(size)? });
-        let request = EngineVolumeExpandRequest { proxy_engine_request: self.who(), expand };
-        self.proxy()?.volume_expand(request).await.map(drop).map_err(|status| self.told(status))
+        let request = im::EngineVolumeExpandRequest { proxy_engine_request: self.who(), expand };
+        self.proxy()?.volume_expand(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn start_frontend(&self, frontend: &str) -> Result<(), ClientError> {
         let frontend_start = Some(ptypes::VolumeFrontendStartRequest { frontend: frontend.to_owned() });
-        let request = EngineVolumeFrontendStartRequest { proxy_engine_request: self.who(), frontend_start };
-        self.proxy()?.volume_frontend_start(request).await.map(drop).map_err(|status| self.told(status))
+        let request =
+            im::EngineVolumeFrontendStartRequest { proxy_engine_request: self.who(), frontend_start };
+        self.proxy()?.volume_frontend_start(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn stop_frontend(&self) -> Result<(), ClientError> {
         let stopped = self.proxy()?.volume_frontend_shutdown(self.only_who()).await;
-        stopped.map(drop).map_err(|status| self.told(status))
+        stopped.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn create_snapshot(
@@ -100,13 +101,14 @@ impl EngineClient for ProxyClient {
     ) -> Result<String, ClientError> {
         let (name, labels) = (name.to_owned(), labels.clone());
         let snapshot_volume = Some(ptypes::VolumeSnapshotRequest { name, labels, freeze_filesystem: false });
-        let request = EngineVolumeSnapshotRequest { proxy_engine_request: self.who(), snapshot_volume };
-        let reply = self.proxy()?.volume_snapshot(request).await.map_err(|status| self.told(status))?;
+        let request = im::EngineVolumeSnapshotRequest { proxy_engine_request: self.who(), snapshot_volume };
+        let reply = self.proxy()?.volume_snapshot(request).await.map_err(|status| self.told(&status))?;
         Ok(reply.into_inner().snapshot.unwrap_or_default().name)
     }
 
     async fn snapshots(&self) -> Result<Vec<Snapshot>, ClientError> {
-        let reply = self.proxy()?.snapshot_list(self.only_who()).await.map_err(|status| self.told(status))?;
+        let reply =
+            self.proxy()?.snapshot_list(self.only_who()).await.map_err(|status| self.told(&status))?;
         let disks = reply.into_inner().disks.into_values().filter(|disk| disk.name != HEAD);
         let mut snapshots: Vec<_> = disks.map(snapshot).collect();
         snapshots.sort_by(|one, other| one.created.cmp(&other.created));
@@ -115,30 +117,30 @@ impl EngineClient for ProxyClient {
 
     async fn revert(&self, snapshot: &str) -> Result<(), ClientError> {
         let request =
-            EngineSnapshotRevertRequest { proxy_engine_request: self.who(), name: snapshot.to_owned() };
-        self.proxy()?.snapshot_revert(request).await.map(drop).map_err(|status| self.told(status))
+            im::EngineSnapshotRevertRequest { proxy_engine_request: self.who(), name: snapshot.to_owned() };
+        self.proxy()?.snapshot_revert(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn remove_snapshot(&self, snapshot: &str) -> Result<(), ClientError> {
         let names = vec![snapshot.to_owned()];
-        let request = EngineSnapshotRemoveRequest { proxy_engine_request: self.who(), names };
-        self.proxy()?.snapshot_remove(request).await.map(drop).map_err(|status| self.told(status))
+        let request = im::EngineSnapshotRemoveRequest { proxy_engine_request: self.who(), names };
+        self.proxy()?.snapshot_remove(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn purge(&self) -> Result<(), ClientError> {
         let request =
-            EngineSnapshotPurgeRequest { proxy_engine_request: self.who(), skip_if_in_progress: true };
-        self.proxy()?.snapshot_purge(request).await.map(drop).map_err(|status| self.told(status))
+            im::EngineSnapshotPurgeRequest { proxy_engine_request: self.who(), skip_if_in_progress: true };
+        self.proxy()?.snapshot_purge(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn is_purging(&self) -> Result<bool, ClientError> {
         let reply = self.proxy()?.snapshot_purge_status(self.only_who()).await;
-        let reply = reply.map_err(|status| self.told(status))?;
+        let reply = reply.map_err(|status| self.told(&status))?;
         Ok(reply.into_inner().status.into_values().any(|status| status.is_purging))
     }
 
     async fn replicas(&self) -> Result<Vec<Replica>, ClientError> {
-        let reply = self.proxy()?.replica_list(self.only_who()).await.map_err(|status| self.told(status))?;
+        let reply = self.proxy()?.replica_list(self.only_who()).await.map_err(|status| self.told(&status))?;
         let replicas = reply.into_inner().replica_list.unwrap_or_default().replicas.into_iter();
         Ok(replicas
             .map(|replica| Replica {
@@ -153,26 +155,26 @@ impl EngineClient for ProxyClient {
     }
 
     async fn add_replica(&self, address: &str) -> Result<(), ClientError> {
-        let request = EngineReplicaAddRequest {
+        let request = im::EngineReplicaAddRequest {
             proxy_engine_request: self.who(),
             replica_address: address.to_owned(),
-            ..EngineReplicaAddRequest::default()
+            ..im::EngineReplicaAddRequest::default()
         };
-        self.proxy()?.replica_add(request).await.map(drop).map_err(|status| self.told(status))
+        self.proxy()?.replica_add(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn remove_replica(&self, address: &str) -> Result<(), ClientError> {
-        let request = EngineReplicaRemoveRequest {
+        let request = im::EngineReplicaRemoveRequest {
             proxy_engine_request: self.who(),
             replica_address: address.to_owned(),
             replica_name: String::new(),
         };
-        self.proxy()?.replica_remove(request).await.map(drop).map_err(|status| self.told(status))
+        self.proxy()?.replica_remove(request).await.map(drop).map_err(|status| self.told(&status))
     }
 
     async fn rebuilds(&self) -> Result<Vec<Rebuild>, ClientError> {
         let reply = self.proxy()?.replica_rebuilding_status(self.only_who()).await;
-        let status = reply.map_err(|status| self.told(status))?.into_inner().status;
+        let status = reply.map_err(|status| self.told(&status))?.into_inner().status;
         let running = status.into_iter().filter(|(_, status)| status.is_rebuilding);
         let rebuild = |(address, status): (String, ptypes::ReplicaRebuildStatusResponse)| Rebuild {
             address: bare(&address),
@@ -182,15 +184,15 @@ impl EngineClient for ProxyClient {
     }
 
     async fn limit_rebuilds(&self, megabytes: u64) -> Result<(), ClientError> {
-        let request = EngineReplicaRebuildingQosSetRequest {
+        let request = im::EngineReplicaRebuildingQosSetRequest {
             proxy_engine_request: self.who(),
             qos_limit_mbps: number(megabytes)?,
         };
-        self.proxy()?.replica_rebuilding_qos_set(request).await.map(drop).map_err(|status| self.told(status))
+        self.proxy()?.replica_rebuilding_qos_set(request).await.map(drop).map_err(|status| self.told(&status))
     }
 }
 
-fn snapshot(disk: EngineSnapshotDiskInfo) -> Snapshot {
+fn snapshot(disk: im::EngineSnapshotDiskInfo) -> Snapshot {
     Snapshot {
         name: disk.name,
         parent: disk.parent,

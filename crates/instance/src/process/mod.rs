@@ -19,6 +19,7 @@ mod state;
 
 pub use condition::sync_file_system;
 pub use instance::{Instance, Status, View};
+pub(crate) use log::read as read_log;
 pub use plan::{Plan, Role};
 pub use registry::{Registry, StartError};
 pub use settings::Settings;

@@ -65,7 +65,7 @@ impl Record {
             {
                 Ok(record) => records.push(record),
                 Err(error) => {
-                    tracing::error!(path = %path.display(), %error, "what this says of a process is lost")
+                    tracing::error!(path = %path.display(), %error, "what this says of a process is lost");
                 }
             }
         }

@@ -148,13 +148,8 @@ impl Registry {
         replace::run(self, spec, signal).await
     }
 
-    /// Gives the lines of a process's log to `tell`, which blocks.
-    pub fn read_log(
-        &self,
-        name: &str,
-    ) -> Result<impl FnOnce(&mut dyn FnMut(String) -> bool) -> io::Result<()> + use<>, Refusal> {
-        let path = self.find(name)?.log_file();
-        Ok(move |tell: &mut dyn FnMut(String) -> bool| log::read(&path, tell))
+    pub fn log_file(&self, name: &str) -> Result<PathBuf, Refusal> {
+        Ok(self.find(name)?.log_file())
     }
 
     /// The engine whose ports hold this one.

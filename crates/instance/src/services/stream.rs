@@ -7,7 +7,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use crate::process::{Registry, View};
+use crate::process::{Registry, View, read_log};
 
 pub type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -43,10 +43,10 @@ pub fn lines<T: Send + 'static>(
     name: &str,
     tell: impl Fn(String) -> T + Send + 'static,
 ) -> Result<Answers<T>, Status> {
-    let read = registry.read_log(name)?;
+    let path = registry.log_file(name)?;
     let (sender, receiver) = mpsc::channel(LINES);
     tokio::task::spawn_blocking(move || {
-        let done = read(&mut |line| sender.blocking_send(Ok(tell(line))).is_ok());
+        let done = read_log(&path, |line| sender.blocking_send(Ok(tell(line))).is_ok());
         if let Err(error) = done {
             // The reader may have gone.
             sender.blocking_send(Err(Status::internal(format!("the log cannot be read: {error}")))).ok();

@@ -36,7 +36,7 @@ pub struct Engine {
 }
 
 impl Engines {
-    pub fn start(registry: Registry) -> Arc<Self> {
+    pub fn start(registry: &Registry) -> Arc<Self> {
         let engines = Arc::new(Self { registry: registry.clone(), connections: Mutex::default() });
         let (kept, mut changes) = (Arc::downgrade(&engines), registry.watch());
         tokio::spawn(async move {
@@ -110,8 +110,8 @@ impl Engines {
 
 impl Engine {
     /// What went wrong on the way is told with the address; what the engine said is passed on.
-    pub fn told(&self, status: Status) -> Status {
-        if std::error::Error::source(&status).is_none() {
+    pub fn told(&self, status: &Status) -> Status {
+        if std::error::Error::source(status).is_none() {
             return Status::new(status.code(), status.message());
         }
         let (volume, address) = (&self.volume, &self.address);

@@ -33,7 +33,7 @@ impl Hashes {
     /// Results are kept until somebody wants them anew.
     pub async fn begin(&self, mut engine: Engine, snapshot: String, rehash: bool) -> Result<(), Status> {
         let listed = engine.client.list_snapshots(v1::ListSnapshotsRequest {}).await;
-        let listed = listed.map_err(|status| engine.told(status))?.into_inner().snapshots;
+        let listed = listed.map_err(|status| engine.told(&status))?.into_inner().snapshots;
         if !listed.iter().any(|known| known.name == snapshot) {
             return Err(missing(&engine, &snapshot));
         }
@@ -54,7 +54,7 @@ impl Hashes {
         tokio::spawn(async move {
             let job = match engine.client.verify(v1::VerifyRequest { snapshot }).await {
                 Ok(reply) => Job::Done(reply.into_inner().checksums),
-                Err(status) => Job::Failed(engine.told(status).message().to_owned()),
+                Err(status) => Job::Failed(engine.told(&status).message().to_owned()),
             };
             jobs.lock().insert(key, job);
         });
@@ -73,7 +73,7 @@ impl Hashes {
             ..SnapshotHashStatusResponse::default()
         };
         let each = match job.ok_or_else(|| missing(&engine, snapshot))? {
-            Job::Done(checksums) => return Ok(verdicts(checksums)),
+            Job::Done(checksums) => return Ok(verdicts(&checksums)),
             Job::Running => told("in_progress", String::new()),
             Job::Failed(why) => told("error", why),
         };
@@ -91,7 +91,7 @@ fn missing(engine: &Engine, snapshot: &str) -> Status {
     .into()
 }
 
-fn verdicts(checksums: Vec<v1::Checksum>) -> BTreeMap<String, SnapshotHashStatusResponse> {
+fn verdicts(checksums: &[v1::Checksum]) -> BTreeMap<String, SnapshotHashStatusResponse> {
     let votes = |digest: &str| checksums.iter().filter(|sum| sum.digest == digest).count();
     let agreed = |digest: &str| votes(digest) * 2 > checksums.len();
     let settled = checksums.iter().any(|sum| agreed(&sum.digest));
@@ -119,7 +119,7 @@ mod tests {
                 replica: format!("h:{number}"),
                 digest: (*digest).into(),
             });
-            verdicts(sums.collect())
+            verdicts(&sums.collect::<Vec<_>>())
                 .into_values()
                 .map(|v| (v.state, v.silently_corrupted))
                 .collect::<Vec<_>>()

@@ -24,7 +24,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    pub fn new(registry: Registry) -> Self {
+    pub fn new(registry: &Registry) -> Self {
         Self { engines: Engines::start(registry), hashes: Arc::default(), rates: Arc::default() }
     }
 }

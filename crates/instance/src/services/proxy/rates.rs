@@ -48,7 +48,7 @@ impl Rates {
 
 async fn take(engine: &mut Engine) -> Result<Sample, Status> {
     let reply = engine.client.metrics(v1::MetricsRequest {}).await;
-    let counters = reply.map_err(|status| engine.told(status))?.into_inner();
+    let counters = reply.map_err(|status| engine.told(&status))?.into_inner();
     Ok(Sample { at: Instant::now(), counters })
 }
 

@@ -64,7 +64,7 @@ pub async fn add(mut engine: Engine, request: EngineReplicaAddRequest) -> Result
         return Err(Refusal::Precondition(format!("volume {volume} has {size} bytes, not {other}")).into());
     }
     let added = engine.client.add_replica(v1::AddReplicaRequest { address: address.clone() }).await;
-    added.map_err(|status| engine.told(status))?;
+    added.map_err(|status| engine.told(&status))?;
     let filled = until_filled(&mut engine, &address);
     match u64::try_from(request.grpc_timeout_seconds) {
         Ok(seconds) if seconds > 0 => tokio::time::timeout(Duration::from_secs(seconds), filled)
@@ -105,7 +105,7 @@ async fn find(engine: &mut Engine, address: &str) -> Result<v1::Replica, Status>
 
 pub async fn remove(mut engine: Engine, address: &str) -> Result<(), Status> {
     let request = v1::RemoveReplicaRequest { address: parse(address)? };
-    engine.client.remove_replica(request).await.map(drop).map_err(|status| engine.told(status))
+    engine.client.remove_replica(request).await.map(drop).map_err(|status| engine.told(&status))
 }
 
 pub async fn rebuilding(
@@ -172,7 +172,7 @@ pub async fn limit_rebuilds(mut engine: Engine, megabytes: i64) -> Result<(), St
     let rate = u64::try_from(megabytes).ok().and_then(|megabytes| megabytes.checked_mul(MEGABYTE));
     let rate = rate.ok_or_else(|| Refusal::Invalid(format!("{megabytes} MB/s is no limit; 0 means none")))?;
     let request = v1::SetRebuildRateRequest { bytes_per_second: rate };
-    engine.client.set_rebuild_rate(request).await.map(drop).map_err(|status| engine.told(status))
+    engine.client.set_rebuild_rate(request).await.map(drop).map_err(|status| engine.told(&status))
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ pub async fn create(
     }
     let request = v1::CreateSnapshotRequest { name, labels: wanted.labels, automatic: false };
     let made = engine.client.create_snapshot(request).await;
-    let made = made.map_err(|status| engine.told(status))?.into_inner();
+    let made = made.map_err(|status| engine.told(&status))?.into_inner();
     Ok(VolumeSnapshotReply { name: made.name })
 }
 
 async fn reply(engine: &mut Engine) -> Result<v1::ListSnapshotsReply, Status> {
     let listed = engine.client.list_snapshots(v1::ListSnapshotsRequest {}).await;
-    Ok(listed.map_err(|status| engine.told(status))?.into_inner())
+    Ok(listed.map_err(|status| engine.told(&status))?.into_inner())
 }
 
 pub async fn list(mut engine: Engine) -> Result<BTreeMap<String, EngineSnapshotDiskInfo>, Status> {
@@ -69,7 +69,7 @@ pub async fn revert(mut engine: Engine, name: String) -> Result<(), Status> {
         .into());
     }
     let reverted = engine.client.revert_snapshot(v1::RevertSnapshotRequest { name }).await;
-    reverted.map(drop).map_err(|status| engine.told(status))
+    reverted.map(drop).map_err(|status| engine.told(&status))
 }
 
 /// All of them, or none when one is not there.
@@ -85,7 +85,7 @@ pub async fn remove(mut engine: Engine, names: Vec<String>) -> Result<(), Status
     }
     for name in names {
         let removed = engine.client.remove_snapshot(v1::RemoveSnapshotRequest { name }).await;
-        removed.map_err(|status| engine.told(status))?;
+        removed.map_err(|status| engine.told(&status))?;
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ pub async fn purge(mut engine: Engine, skip_if_in_progress: bool) -> Result<(), 
         };
     }
     let begun = engine.client.purge_snapshots(v1::PurgeSnapshotsRequest {}).await;
-    begun.map(drop).map_err(|status| engine.told(status))
+    begun.map(drop).map_err(|status| engine.told(&status))
 }
 
 pub async fn purge_status(
@@ -129,5 +129,5 @@ fn nonsense(engine: &Engine, limit: &dyn std::fmt::Display) -> Status {
 }
 
 async fn limit(mut engine: Engine, request: v1::SetSnapshotLimitsRequest) -> Result<(), Status> {
-    engine.client.set_snapshot_limits(request).await.map(drop).map_err(|status| engine.told(status))
+    engine.client.set_snapshot_limits(request).await.map(drop).map_err(|status| engine.told(&status))
 }

@@ -10,7 +10,7 @@ use crate::{Refusal, frontend, version};
 
 pub async fn status(engine: &mut Engine) -> Result<v1::StatusReply, Status> {
     let asked = engine.client.status(v1::StatusRequest {}).await;
-    Ok(asked.map_err(|status| engine.told(status))?.into_inner())
+    Ok(asked.map_err(|status| engine.told(&status))?.into_inner())
 }
 
 pub async fn version(mut engine: Engine) -> Result<VersionOutput, Status> {
@@ -54,7 +54,7 @@ pub async fn expand(mut engine: Engine, wanted: VolumeExpandRequest) -> Result<(
         Refusal::Invalid(format!("volume {}: {} is no size for a volume", engine.volume, wanted.size))
     })?;
     let expanded = engine.client.expand(v1::ExpandRequest { size }).await;
-    expanded.map(drop).map_err(|status| engine.told(status))
+    expanded.map(drop).map_err(|status| engine.told(&status))
 }
 
 pub async fn start_frontend(mut engine: Engine, wanted: VolumeFrontendStartRequest) -> Result<(), Status> {
@@ -62,13 +62,13 @@ pub async fn start_frontend(mut engine: Engine, wanted: VolumeFrontendStartReque
     let spec =
         spec.ok_or_else(|| Refusal::Invalid(format!("volume {}: no frontend is named", engine.volume)))?;
     let request = v1::StartFrontendsRequest { frontends: vec![spec.to_string()] };
-    engine.client.start_frontends(request).await.map_err(|status| engine.told(status))?;
+    engine.client.start_frontends(request).await.map_err(|status| engine.told(&status))?;
     remember_places(engine).await
 }
 
 pub async fn stop_frontend(mut engine: Engine) -> Result<(), Status> {
     let stopped = engine.client.stop_frontends(v1::StopFrontendsRequest {}).await;
-    stopped.map_err(|status| engine.told(status))?;
+    stopped.map_err(|status| engine.told(&status))?;
     remember_places(engine).await
 }
 

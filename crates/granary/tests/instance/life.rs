@@ -1,5 +1,6 @@
 //! The life of processes: created, watched, stopped, forgotten; and the end of everything.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use granary_instance::wire::imrpc::{
@@ -15,7 +16,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use crate::cluster::{HANGS, Manager, on_one_thread, spec};
+use crate::cluster::{GRANARY, HANGS, Manager, on_one_thread, spec};
 
 fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -210,6 +211,44 @@ fn each_port_tells_its_health_and_describes_itself() {
             let answers = client.server_reflection_info(futures::stream::iter([asked])).await.unwrap();
             let answer = answers.into_inner().message().await.unwrap().unwrap().message_response.unwrap();
             assert!(matches!(answer, MessageResponse::FileDescriptorResponse(_)), "{service}: {answer:?}");
+        }
+    });
+}
+
+/// Any program that tells its health at its first port; here, another instance manager.
+#[test]
+fn a_program_of_others_runs_when_it_is_healthy() {
+    on_one_thread(async {
+        let home = tempfile::tempdir().unwrap();
+        let binaries = home.path().join("bin");
+        std::fs::create_dir(&binaries).unwrap();
+        let script = |name: &str, text: &str| {
+            let path = binaries.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            path.display().to_string()
+        };
+        let nested = home.path().join("nested").display().to_string();
+        let healthy =
+            script("healthy", &format!("exec {GRANARY} instance-manager --state-dir {nested} \"$@\""));
+        let silent = script("silent", "exec sleep 1000");
+        let flags = ["--binaries", binaries.to_str().unwrap(), "--start-timeout", "3"];
+        let manager = Manager::in_home(home, &flags);
+        let wanted = |name: &str, binary: &str, port_count| ProcessSpec {
+            binary: binary.to_owned(),
+            port_count,
+            ..spec(name, &[], if port_count > 0 { &["--listen,127.0.0.1:"] } else { &[] })
+        };
+        manager.create(wanted("inner", &healthy, 4)).await.unwrap();
+        manager.create(wanted("silent", &silent, 1)).await.unwrap();
+        manager.create(wanted("simple", &silent, 0)).await.unwrap();
+        manager.until("simple", "running").await;
+        manager.until("inner", "running").await;
+        let late = manager.until("silent", "error").await.status.unwrap();
+        assert!(late.error_msg.contains("3 s"), "{}", late.error_msg);
+        for name in ["inner", "silent", "simple"] {
+            manager.delete(name, "").await.unwrap();
+            manager.until_gone(name).await;
         }
     });
 }

@@ -14,6 +14,8 @@ use super::model::{ClientError, Rebuild, Replica, ReplicaMode, Snapshot, Volume}
 
 /// How often a rebuild that somebody waits for is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How long a replica that was just added may be out of reach.
+const ARRIVAL: Duration = Duration::from_secs(30);
 
 pub struct Binary {
     program: PathBuf,
@@ -216,6 +218,7 @@ impl EngineClient for Binary {
 
     async fn add_replica(&self, address: &str) -> Result<(), ClientError> {
         self.order(&["replica", "add", "--", address]).await?;
+        let mut arrival = tokio::time::Instant::now() + ARRIVAL;
         loop {
             let replicas = self.status().await?.replicas;
             let Some(replica) = replicas.into_iter().find(|replica| replica.address == address) else {
@@ -225,11 +228,16 @@ impl EngineClient for Binary {
             };
             match mode(&replica.state) {
                 ReplicaMode::ReadWrite => return Ok(()),
-                ReplicaMode::Failed if !replica.reason.is_empty() => {
-                    return Err(ClientError::Refused(replica.reason));
+                ReplicaMode::WriteOnly => arrival = tokio::time::Instant::now() + ARRIVAL,
+                ReplicaMode::Failed if tokio::time::Instant::now() > arrival => {
+                    return Err(ClientError::Refused(format!(
+                        "{address} is not rebuilt: {}",
+                        replica.reason
+                    )));
                 }
-                _ => tokio::time::sleep(LOOK_AGAIN).await,
+                ReplicaMode::Failed => {}
             }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 

@@ -1,5 +1,5 @@
 //! The instance manager: runs engines and replicas as processes of one machine ([`process`]), and stands between
-//! managers and the engines it runs ([`services`]). [`client`] is the manager's side.
+//! managers and the engines it runs (`services`). [`client`] is the manager's side.
 //! It must never touch a volume's data, and never decide which engine or replica should exist.
 
 pub mod client;

@@ -240,7 +240,7 @@ async fn upload_all(uploader: &Uploader<'_>, offsets: &[u64], job: &Job) -> Resu
     let unit = uploader.block_size.bytes();
     progress.expect(offsets.len() as u64 * unit);
     let mut blocks = Vec::with_capacity(offsets.len());
-    let uploads = offsets.iter().map(|offset| uploader.upload(*offset));
+    let uploads = offsets.iter().copied().map(|offset| uploader.upload(offset));
     job.run(uploads, |block| {
         progress.add(unit);
         blocks.extend(block);

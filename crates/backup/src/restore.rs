@@ -101,7 +101,7 @@ async fn restore_locked(
     let progress = job.progress();
     progress.expect(steps.iter().map(|step| restorer.length(step)).sum());
     let mut summary = RestoreSummary::default();
-    job.run(steps.iter().map(|step| restorer.perform(step)), |done| {
+    job.run(steps.iter().copied().map(|step| restorer.perform(step)), |done| {
         progress.add(done.bytes_written + done.bytes_zeroed);
         summary.blocks_fetched += done.blocks_fetched;
         summary.bytes_written += done.bytes_written;
@@ -174,18 +174,18 @@ impl Restorer<'_> {
         }
     }
 
-    async fn perform(&self, step: &Step) -> Result<RestoreSummary> {
-        let length = self.length(step);
+    async fn perform(&self, step: Step) -> Result<RestoreSummary> {
+        let length = self.length(&step);
         match step {
             Step::Fetch(block) if block.block_checksum != self.zeroes => {
-                let data = self.fetch(block).await?;
+                let data = self.fetch(&block).await?;
                 let written = self.target.write_at(block.offset, &data[..length as usize]).await;
                 written.map_err(|source| Error::Target { offset: block.offset, source })?;
                 Ok(RestoreSummary { blocks_fetched: 1, bytes_written: length, bytes_zeroed: 0 })
             }
             Step::Fetch(BlockMapping { offset, .. }) | Step::Zero { offset, .. } => {
-                let zeroed = self.target.write_zeroes(*offset, length).await;
-                zeroed.map_err(|source| Error::Target { offset: *offset, source })?;
+                let zeroed = self.target.write_zeroes(offset, length).await;
+                zeroed.map_err(|source| Error::Target { offset, source })?;
                 Ok(RestoreSummary { bytes_zeroed: length, ..RestoreSummary::default() })
             }
         }

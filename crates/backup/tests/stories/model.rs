@@ -1,0 +1,180 @@
+//! Random histories of one volume, with crashes at random operations of the store. Whatever happens: each backup
+//! that is listed restores to what the disk held, and a sweep leaves nothing that is not needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use granary_backup::{Error, Job, Layout, Repository, RestoreOnto, RestoreRequest, Result};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::disk::{CHUNK, Content, Disk, Volume};
+use crate::memory::{Crash, MemoryStore};
+use crate::setup::{name, repository, request, restore_and_compare, volume};
+
+/// An odd size, so that the last block is a part of one.
+const SIZE: u64 = 10 * 4096 + 1024;
+
+#[derive(Debug, Clone)]
+enum Action {
+    Write(u64, u8),
+    Discard(u64),
+    Backup { knows_changes: bool, full: bool, crash: Option<Crash> },
+    Delete { which: usize, crash: Option<Crash> },
+    RestoreOver { from: usize, to: usize },
+    Sweep { crash: Option<Crash> },
+    DeleteVolume { crash: Option<Crash> },
+    LoseIndex,
+}
+
+fn crash() -> impl Strategy<Value = Option<Crash>> {
+    prop::option::weighted(0.4, (0..40usize, any::<bool>()).prop_map(|(after, applied)| Crash { after, applied }))
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let chunk = 0..SIZE.div_ceil(CHUNK);
+    prop_oneof![
+        // Few values, so that blocks repeat within a disk and over time; zero among them.
+        8 => (chunk.clone(), 0..4u8).prop_map(|(chunk, value)| Action::Write(chunk, value)),
+        2 => chunk.prop_map(Action::Discard),
+        5 => (any::<bool>(), prop::bool::weighted(0.1), crash())
+            .prop_map(|(knows_changes, full, crash)| Action::Backup { knows_changes, full, crash }),
+        3 => (any::<usize>(), crash()).prop_map(|(which, crash)| Action::Delete { which, crash }),
+        2 => (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Action::RestoreOver { from, to }),
+        1 => crash().prop_map(|crash| Action::Sweep { crash }),
+        1 => crash().prop_map(|crash| Action::DeleteVolume { crash }),
+        1 => Just(Action::LoseIndex),
+    ]
+}
+
+struct World {
+    store: MemoryStore,
+    repository: Repository,
+    disk: Disk,
+    /// Backups that are listed, with what they must restore to.
+    backups: BTreeMap<String, Content>,
+    counter: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let store = MemoryStore::new();
+        let repository = repository(Arc::new(store.clone()));
+        Self { store, repository, disk: Disk::new(SIZE), backups: BTreeMap::new(), counter: 0 }
+    }
+
+    async fn play(&mut self, action: Action) {
+        match action {
+            Action::Write(chunk, value) => self.disk.write(chunk, value),
+            Action::Discard(chunk) => self.disk.discard(chunk),
+            Action::Backup { knows_changes, full, crash } => self.backup(knows_changes, full, crash).await,
+            Action::Delete { which, crash } => self.delete(which, crash).await,
+            Action::RestoreOver { from, to } => self.restore_over(from, to).await,
+            Action::Sweep { crash } => {
+                self.store.set_crash(crash);
+                let result = self.repository.sweep(&volume(), &CancellationToken::new()).await;
+                self.after(&result).await;
+            }
+            Action::DeleteVolume { crash } => {
+                self.store.set_crash(crash);
+                let result = self.repository.delete_volume(&volume(), &CancellationToken::new()).await;
+                self.after(&result).await;
+                let left = self.listed().await;
+                assert!(result.is_err() || left.is_empty());
+                self.backups.retain(|backup, _| left.contains(backup));
+            }
+            Action::LoseIndex => {
+                let store: &dyn granary_backup::Store = &self.store;
+                store.delete(&Layout::new(&volume()).references()).await.unwrap();
+            }
+        }
+        assert_eq!(self.listed().await, self.backups.keys().cloned().collect());
+    }
+
+    async fn backup(&mut self, knows_changes: bool, full: bool, crash: Option<Crash>) {
+        self.counter += 1;
+        let backup = format!("backup-{}", self.counter);
+        let mut request = request(&backup);
+        if full {
+            request.parameters.insert("backup-mode".into(), "full".into());
+        }
+        let mut source = self.disk.snapshot(&request.snapshot.name);
+        source.knows_changes = knows_changes;
+        self.store.set_crash(crash);
+        let result = self.repository.backup(&request, &source, &Job::new(3)).await;
+        self.after(&result).await;
+        let is_listed = self.listed().await.contains(&backup);
+        assert!(is_listed || result.is_err(), "a successful backup is listed");
+        if is_listed {
+            self.backups.insert(backup, self.disk.content.clone());
+        }
+    }
+
+    async fn delete(&mut self, which: usize, crash: Option<Crash>) {
+        let Some(backup) = self.backups.keys().nth(which % self.backups.len().max(1)).cloned() else { return };
+        self.store.set_crash(crash);
+        let result = self.repository.delete_backup(&volume(), &name(&backup), &CancellationToken::new()).await;
+        self.after(&result).await;
+        let is_listed = self.listed().await.contains(&backup);
+        assert!(!is_listed || result.is_err(), "a deleted backup is not listed");
+        if !is_listed {
+            self.backups.remove(&backup);
+        }
+    }
+
+    async fn restore_over(&self, from: usize, to: usize) {
+        let nth = |which: usize| self.backups.iter().nth(which % self.backups.len().max(1));
+        let (Some((from, before)), Some((to, content))) = (nth(from), nth(to)) else { return };
+        let target = Volume::holding(before, SIZE);
+        let request = RestoreRequest { volume: volume(), backup: name(to), onto: RestoreOnto::Backup(name(from)) };
+        self.repository.restore(&request, &target, &Job::default()).await.unwrap();
+        target.assert_holds(content);
+    }
+
+    /// The machine comes up again, later than any lock of before is good for.
+    async fn after<T>(&self, result: &Result<T>) {
+        match result {
+            Ok(_) | Err(Error::Store(_) | Error::NoVolume(_)) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        self.store.set_crash(None);
+        sleep(Duration::from_secs(400)).await;
+    }
+
+    async fn listed(&self) -> BTreeSet<String> {
+        let listed = self.repository.list_backups(&volume()).await.unwrap();
+        listed.iter().map(ToString::to_string).collect()
+    }
+
+    async fn settle(&self) {
+        for (backup, content) in &self.backups {
+            restore_and_compare(&self.repository, backup, content, SIZE).await;
+        }
+        let swept = self.repository.sweep(&volume(), &CancellationToken::new()).await.unwrap();
+        assert_eq!((swept.missing, swept.blocks_kept), (vec![], None));
+        let stored = self.store.keys().iter().filter(|key| key.contains("/blocks/")).count();
+        assert_eq!(stored as u64, swept.blocks_used, "nothing is left that nobody needs");
+        assert!(!self.store.keys().iter().any(|key| key.contains("/locks/")), "no lock is left");
+        for (backup, content) in &self.backups {
+            restore_and_compare(&self.repository, backup, content, SIZE).await;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_listed_restores_whatever_happened(actions in prop::collection::vec(action(), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut world = World::new();
+            for action in actions {
+                world.play(action).await;
+            }
+            world.settle().await;
+        });
+    }
+}

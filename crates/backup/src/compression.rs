@@ -61,7 +61,7 @@ impl Compression {
                 encoder.finish().map(Bytes::from)
             }
             Self::Lz4 => {
-                let frame = FrameInfo::new().block_size(BlockSize::Max4MB).content_checksum(true);
+                let frame = FrameInfo::new().block_size(frame_block(data.len())).content_checksum(true);
                 let mut encoder = FrameEncoder::with_frame_info(frame, Vec::with_capacity(data.len() / 2));
                 encoder.write_all(&data)?;
                 Ok(encoder.finish().map_err(io::Error::other)?.into())
@@ -89,6 +89,11 @@ impl Compression {
             actual => Err(Damage::Checksum { actual }),
         }
     }
+}
+
+/// The encoder and every decoder make buffers of this size, so it should not be larger than it has to.
+fn frame_block(length: usize) -> BlockSize {
+    if length <= 64 << 10 { BlockSize::Max64KB } else { BlockSize::Max1MB }
 }
 
 /// Reads one byte more than expected at most: a small object must not unpack into all memory.

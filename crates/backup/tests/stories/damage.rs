@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use granary_backup::{
-    BlockPlace, Checksum, Damage, DirectoryStore, Error, Job, Layout, Repository, RestoreOnto, RestoreRequest, Store, Unsure,
+    BlockPlace, Checksum, Damage, DirectoryStore, Error, Job, Layout, Repository, RestoreOnto,
+    RestoreRequest, Store, Unsure,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +82,10 @@ async fn a_damaged_block_is_named_whatever_the_damage() {
     for bad in [good.slice(..good.len() / 2), bytes::Bytes::new(), other, long] {
         scene.store.put(&place.key, bad).await.unwrap();
         let error = scene.restore("backup-1").await.unwrap_err();
-        assert!(matches!(&error, Error::BlockDamaged { place: damaged, .. } if *damaged == place), "{error:?}");
+        assert!(
+            matches!(&error, Error::BlockDamaged { place: damaged, .. } if *damaged == place),
+            "{error:?}"
+        );
     }
     assert!(matches!(
         scene.restore("backup-1").await.unwrap_err(),
@@ -138,7 +142,11 @@ async fn a_damaged_index_is_made_anew() {
     let mut bad = good.to_vec();
     bad[good.len() / 2] ^= 1;
     scene.store.put(&key, bad.into()).await.unwrap();
-    let deleted = scene.repository.delete_backup(&volume(), &name("backup-1"), &CancellationToken::new()).await.unwrap();
+    let deleted = scene
+        .repository
+        .delete_backup(&volume(), &name("backup-1"), &CancellationToken::new())
+        .await
+        .unwrap();
     assert_eq!((deleted.blocks_deleted, deleted.blocks_kept), (1, None));
     scene.restore("backup-2").await.unwrap();
 }
@@ -150,7 +158,9 @@ async fn requests_that_cannot_be_met_are_refused_with_a_reason() {
     assert!(matches!(scene.restore("backup-9").await, Err(Error::NoBackup { .. })));
     let onto = RestoreRequest { volume: volume(), backup: name("backup-2"), onto: RestoreOnto::Blank };
     let small = scene.repository.restore(&onto, &Volume::blank(5 * BLOCK), &Job::default()).await;
-    assert!(matches!(small, Err(Error::TooSmall { needed, size }) if needed == 6 * BLOCK && size == 5 * BLOCK));
+    assert!(
+        matches!(small, Err(Error::TooSmall { needed, size }) if needed == 6 * BLOCK && size == 5 * BLOCK)
+    );
     let mut other = request("backup-3");
     other.parameters.clear();
     let source = scene.disk.snapshot("other");
@@ -158,7 +168,10 @@ async fn requests_that_cannot_be_met_are_refused_with_a_reason() {
     assert!(matches!(refused, Err(Error::BlockSizeDiffers { .. })));
     let job = Job::default();
     job.cancel().cancel();
-    assert!(matches!(scene.repository.backup(&request("backup-3"), &source, &job).await, Err(Error::Cancelled)));
+    assert!(matches!(
+        scene.repository.backup(&request("backup-3"), &source, &job).await,
+        Err(Error::Cancelled)
+    ));
     assert_eq!(scene.repository.list_backups(&volume()).await.unwrap().len(), 2);
     let locks = scene.store.list(&Layout::new(&volume()).locks()).await.unwrap();
     assert!(locks.objects.is_empty(), "whoever is refused gives its lock back");

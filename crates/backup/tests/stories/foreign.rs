@@ -82,7 +82,10 @@ async fn its_volumes_and_backups_are_shown() {
     assert_eq!(repository.list_volumes().await.unwrap(), [volume()]);
     let info = repository.inspect_volume_with_backups(&volume()).await.unwrap();
     assert_eq!((info.size, info.data_stored, info.storage_class_name.as_str()), (SIZE, SIZE / 2, "longhorn"));
-    assert_eq!((info.last_backup_name.as_str(), info.last_backup_at.as_str()), ("backup-0a1b", "2023-05-02T00:00:00Z"));
+    assert_eq!(
+        (info.last_backup_name.as_str(), info.last_backup_at.as_str()),
+        ("backup-0a1b", "2023-05-02T00:00:00Z")
+    );
     let backup = &info.backups["backup-0a1b"];
     assert_eq!(backup.url, "file:///backups?backup=backup-0a1b&volume=pvc-1");
     assert_eq!((backup.size, backup.volume_size, backup.newly_uploaded_data_size), (SIZE / 2, SIZE, 4242));
@@ -103,7 +106,12 @@ async fn our_backups_build_on_its_and_keep_its_ways() {
     let text = store.get(&Layout::new(&volume()).volume_config()).await.unwrap().unwrap();
     let text = std::str::from_utf8(&text).unwrap();
     assert!(text.contains(r#""CompressionMethod":"\"gzip\"""#), "the first backup has decided: {text}");
-    assert!(text.contains(r#""LastBackupName":"backup-2","LastBackupAt":"2026-01-01T00:00:00Z","BlockCount":"3""#), "{text}");
+    assert!(
+        text.contains(
+            r#""LastBackupName":"backup-2","LastBackupAt":"2026-01-01T00:00:00Z","BlockCount":"3""#
+        ),
+        "{text}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

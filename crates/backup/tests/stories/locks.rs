@@ -13,7 +13,8 @@ use crate::setup::{name, repository, request, volume};
 
 async fn lock(store: &MemoryStore, kind: LockKind) -> Result<Lease, Error> {
     let store: Arc<dyn Store> = Arc::new(store.clone());
-    Lease::acquire(&store, &Layout::new(&volume()), kind, LockTimings::default(), &CancellationToken::new()).await
+    Lease::acquire(&store, &Layout::new(&volume()), kind, LockTimings::default(), &CancellationToken::new())
+        .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,7 +23,8 @@ async fn a_deletion_gives_up_and_names_who_is_in_the_way() {
     let repository = repository(Arc::new(store.clone()));
     let holder = lock(&store, LockKind::Shared).await.unwrap();
     let began = Instant::now();
-    let refused = repository.delete_backup(&volume(), &name("backup-1"), &CancellationToken::new()).await.unwrap_err();
+    let refused =
+        repository.delete_backup(&volume(), &name("backup-1"), &CancellationToken::new()).await.unwrap_err();
     assert!(began.elapsed() >= Duration::from_mins(5), "it has waited");
     let Error::Locked { holder: named, kind, .. } = &refused else { panic!("{refused:?}") };
     assert!(store.keys().iter().any(|key| key.ends_with(&format!("/{named}.lck"))), "{named}");

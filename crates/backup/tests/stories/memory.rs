@@ -63,7 +63,11 @@ impl MemoryStore {
         Timestamp::from_second(1_800_000_000).unwrap() + elapsed
     }
 
-    async fn operate<T>(&self, key: &str, work: impl FnOnce(&mut State) -> T + Send) -> Result<T, StoreError> {
+    async fn operate<T>(
+        &self,
+        key: &str,
+        work: impl FnOnce(&mut State) -> T + Send,
+    ) -> Result<T, StoreError> {
         let pause = self.state.lock().random.as_mut().map(|state| {
             // xorshift64
             *state ^= *state << 13;

@@ -30,7 +30,10 @@ enum Action {
 }
 
 fn crash() -> impl Strategy<Value = Option<Crash>> {
-    prop::option::weighted(0.4, (0..40usize, any::<bool>()).prop_map(|(after, applied)| Crash { after, applied }))
+    prop::option::weighted(
+        0.4,
+        (0..40usize, any::<bool>()).prop_map(|(after, applied)| Crash { after, applied }),
+    )
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -113,9 +116,12 @@ impl World {
     }
 
     async fn delete(&mut self, which: usize, crash: Option<Crash>) {
-        let Some(backup) = self.backups.keys().nth(which % self.backups.len().max(1)).cloned() else { return };
+        let Some(backup) = self.backups.keys().nth(which % self.backups.len().max(1)).cloned() else {
+            return;
+        };
         self.store.set_crash(crash);
-        let result = self.repository.delete_backup(&volume(), &name(&backup), &CancellationToken::new()).await;
+        let result =
+            self.repository.delete_backup(&volume(), &name(&backup), &CancellationToken::new()).await;
         self.after(&result).await;
         let is_listed = self.listed().await.contains(&backup);
         assert!(!is_listed || result.is_err(), "a deleted backup is not listed");
@@ -128,7 +134,8 @@ impl World {
         let nth = |which: usize| self.backups.iter().nth(which % self.backups.len().max(1));
         let (Some((from, before)), Some((to, content))) = (nth(from), nth(to)) else { return };
         let target = Volume::holding(before, SIZE);
-        let request = RestoreRequest { volume: volume(), backup: name(to), onto: RestoreOnto::Backup(name(from)) };
+        let request =
+            RestoreRequest { volume: volume(), backup: name(to), onto: RestoreOnto::Backup(name(from)) };
         self.repository.restore(&request, &target, &Job::default()).await.unwrap();
         target.assert_holds(content);
     }
@@ -164,7 +171,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_listed_restores_whatever_happened(actions in prop::collection::vec(action(), 1..40)) {

@@ -59,7 +59,8 @@ async fn play(seed: u64) {
     for task in tasks {
         task.await.unwrap();
     }
-    let listed: Vec<_> = repository.list_backups(&volume()).await.unwrap().iter().map(ToString::to_string).collect();
+    let listed: Vec<_> =
+        repository.list_backups(&volume()).await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(listed, ["backup-2", "backup-3"]);
     for number in 2..4 {
         restore_and_compare(&repository, &format!("backup-{number}"), &contents[number], SIZE).await;
@@ -71,8 +72,9 @@ async fn play(seed: u64) {
 
 #[test]
 fn two_backups_and_two_deletions_at_once() {
-    for seed in 1..=60 {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    for seed in 1..=200 {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(play(seed));
     }
 }

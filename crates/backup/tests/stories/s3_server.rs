@@ -17,7 +17,9 @@ pub struct S3Server {
 }
 
 fn program() -> PathBuf {
-    let cache = |variable: &str, below: &str| std::env::var_os(variable).map(|value| PathBuf::from(value).join(below));
+    let cache = |variable: &str, below: &str| {
+        std::env::var_os(variable).map(|value| PathBuf::from(value).join(below))
+    };
     let cache = cache("GRANARY_CACHE", "")
         .or_else(|| cache("XDG_CACHE_HOME", "granary"))
         .or_else(|| cache("HOME", ".cache/granary"))
@@ -37,7 +39,16 @@ impl S3Server {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let address = format!("127.0.0.1:{port}");
             let mut process = Command::new(program())
-                .args(["--access", "tester", "--secret", "test secret", "--port", &address, "--quiet", "--keep-alive"])
+                .args([
+                    "--access",
+                    "tester",
+                    "--secret",
+                    "test secret",
+                    "--port",
+                    &address,
+                    "--quiet",
+                    "--keep-alive",
+                ])
                 .args(arguments)
                 .arg("posix")
                 .arg(directory.path())

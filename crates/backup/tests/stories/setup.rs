@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use granary_backup::{
-    BLOCK_SIZE_PARAMETER, BackupName, BackupRequest, Job, LockTimings, Repository, RestoreOnto, RestoreRequest, Snapshot, Store,
-    VolumeName,
+    BLOCK_SIZE_PARAMETER, BackupName, BackupRequest, Job, LockTimings, Repository, RestoreOnto,
+    RestoreRequest, Snapshot, Store, VolumeName,
 };
 
 use crate::disk::{Content, Volume};

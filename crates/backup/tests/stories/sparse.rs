@@ -130,7 +130,11 @@ async fn only_what_changed_is_read_written_and_deleted() {
     let blank = RestoreRequest { volume: volume(), backup: name("backup-1"), onto: RestoreOnto::Blank };
     repository.restore(&blank, &target, &Job::default()).await.unwrap();
     assert_eq!(store.take_blocks(), [256, 0, 0, 0]);
-    let onto = RestoreRequest { volume: volume(), backup: name("backup-2"), onto: RestoreOnto::Backup(name("backup-1")) };
+    let onto = RestoreRequest {
+        volume: volume(),
+        backup: name("backup-2"),
+        onto: RestoreOnto::Backup(name("backup-1")),
+    };
     repository.restore(&onto, &target, &Job::default()).await.unwrap();
     assert_eq!(store.take_blocks(), [CHANGED, 0, 0, 0]);
     assert_eq!(target.bytes_written.into_inner(), (256 + CHANGED) * BLOCK);
@@ -153,7 +157,10 @@ async fn a_deletion_reads_two_lists_however_many_there_are() {
         repository.backup(&request(&format!("backup-{number}")), &source, &Job::default()).await.unwrap();
     };
     let delete = async |number: u64| {
-        repository.delete_backup(&volume(), &name(&format!("backup-{number}")), &CancellationToken::new()).await.unwrap()
+        repository
+            .delete_backup(&volume(), &name(&format!("backup-{number}")), &CancellationToken::new())
+            .await
+            .unwrap()
     };
     for number in 0..20 {
         make(number, &mut disk).await;
@@ -163,6 +170,10 @@ async fn a_deletion_reads_two_lists_however_many_there_are() {
         make(number, &mut disk).await;
         store.take_scans();
         delete(number - 19).await;
-        assert_eq!(store.take_scans(), [2, 0], "the new one and the deleted one are read, and no listing of blocks");
+        assert_eq!(
+            store.take_scans(),
+            [2, 0],
+            "the new one and the deleted one are read, and no listing of blocks"
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures::stream::TryStreamExt;
 use granary_backup::{
-    Compression, Credentials, DirectoryStore, Job, OpenError, Repository, RestoreOnto, RestoreRequest, S3Store, Store, TargetUrl,
+    Compression, Credentials, DirectoryStore, Job, OpenError, Repository, RestoreOnto, RestoreRequest,
+    S3Store, Store, TargetUrl,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -48,9 +49,12 @@ async fn a_life(repository: &Repository, compression: Compression) {
 
     restore_and_compare(repository, "backup-1", &first, SIZE).await;
     restore_and_compare(repository, "backup-2", &second, SIZE).await;
-    for (from, to, before, after) in [("backup-1", "backup-2", &first, &second), ("backup-2", "backup-1", &second, &first)] {
+    for (from, to, before, after) in
+        [("backup-1", "backup-2", &first, &second), ("backup-2", "backup-1", &second, &first)]
+    {
         let target = Volume::holding(before, SIZE);
-        let request = RestoreRequest { volume: volume(), backup: name(to), onto: RestoreOnto::Backup(name(from)) };
+        let request =
+            RestoreRequest { volume: volume(), backup: name(to), onto: RestoreOnto::Backup(name(from)) };
         repository.restore(&request, &target, &Job::default()).await.unwrap();
         target.assert_holds(after);
     }
@@ -116,7 +120,9 @@ async fn one_wins(store: Arc<dyn Store>) {
     for round in 0..10 {
         let attempts = (0..8).map(|attempt| {
             let store = store.clone();
-            tokio::spawn(async move { store.put_if_absent(&format!("race/{round}"), attempt.to_string().into()).await })
+            tokio::spawn(async move {
+                store.put_if_absent(&format!("race/{round}"), attempt.to_string().into()).await
+            })
         });
         let mut winners = 0;
         for attempt in attempts.collect::<Vec<_>>() {
@@ -132,7 +138,11 @@ async fn a_life_in_a_directory() {
     let repository = open(&directory_target(directory.path()), &Credentials::none()).await;
     for compression in [Compression::Lz4, Compression::Gzip, Compression::None] {
         a_life(&repository, compression).await;
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "not even an empty directory is left");
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            0,
+            "not even an empty directory is left"
+        );
     }
 }
 
@@ -180,10 +190,14 @@ async fn wrong_keys_are_noticed_when_the_target_is_opened_and_concern_one_reques
     let good = server.credentials();
     let target = server.target();
     for _ in 0..3 {
-        let (refused, opened) = tokio::join!(Repository::open(&target, &wrong, None), Repository::open(&target, &good, None));
+        let (refused, opened) =
+            tokio::join!(Repository::open(&target, &wrong, None), Repository::open(&target, &good, None));
         assert!(matches!(refused.err(), Some(OpenError::Unreachable { .. })));
         assert!(opened.is_ok());
     }
     let nowhere: TargetUrl = "s3://no-such-bucket@us-east-1/x".parse().unwrap();
-    assert!(matches!(Repository::open(&nowhere, &good, None).await.err(), Some(OpenError::Unreachable { .. })));
+    assert!(matches!(
+        Repository::open(&nowhere, &good, None).await.err(),
+        Some(OpenError::Unreachable { .. })
+    ));
 }

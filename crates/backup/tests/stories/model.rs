@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use granary_backup::{Error, Job, Layout, Repository, RestoreOnto, RestoreRequest, Result};
+use granary_backup::{Error, Job, Layout, Repository, RestoreOnto, RestoreRequest, Result, Store};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -16,12 +16,14 @@ use crate::setup::{name, repository, request, restore_and_compare, volume};
 
 /// An odd size, so that the last block is a part of one.
 const SIZE: u64 = 10 * 4096 + 1024;
+/// Few, so that names come back after their backups were deleted.
+const NAMES: usize = 5;
 
 #[derive(Debug, Clone)]
 enum Action {
-    Write(u64, u8),
+    Write(Vec<(u64, u8)>),
     Discard(u64),
-    Backup { knows_changes: bool, full: bool, crash: Option<Crash> },
+    Backup { which: usize, knows_changes: bool, full: bool, crash: Option<Crash> },
     Delete { which: usize, crash: Option<Crash> },
     RestoreOver { from: usize, to: usize },
     Sweep { crash: Option<Crash> },
@@ -30,21 +32,21 @@ enum Action {
 }
 
 fn crash() -> impl Strategy<Value = Option<Crash>> {
-    prop::option::weighted(
-        0.4,
-        (0..40usize, any::<bool>()).prop_map(|(after, applied)| Crash { after, applied }),
-    )
+    let crash = (0..40usize, any::<bool>()).prop_map(|(after, applied)| Crash { after, applied });
+    prop::option::of(crash)
 }
 
 fn action() -> impl Strategy<Value = Action> {
     let chunk = 0..SIZE.div_ceil(CHUNK);
+    // Few values, so that blocks repeat within a disk and over time; zero among them.
+    let write = (chunk.clone(), 0..6u8);
     prop_oneof![
-        // Few values, so that blocks repeat within a disk and over time; zero among them.
-        8 => (chunk.clone(), 0..4u8).prop_map(|(chunk, value)| Action::Write(chunk, value)),
+        6 => prop::collection::vec(write, 1..8).prop_map(Action::Write),
         2 => chunk.prop_map(Action::Discard),
-        5 => (any::<bool>(), prop::bool::weighted(0.1), crash())
-            .prop_map(|(knows_changes, full, crash)| Action::Backup { knows_changes, full, crash }),
-        3 => (any::<usize>(), crash()).prop_map(|(which, crash)| Action::Delete { which, crash }),
+        6 => (0..NAMES, any::<bool>(), prop::bool::weighted(0.1), crash()).prop_map(
+            |(which, knows_changes, full, crash)| Action::Backup { which, knows_changes, full, crash }
+        ),
+        5 => (any::<usize>(), crash()).prop_map(|(which, crash)| Action::Delete { which, crash }),
         2 => (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Action::RestoreOver { from, to }),
         1 => crash().prop_map(|crash| Action::Sweep { crash }),
         1 => crash().prop_map(|crash| Action::DeleteVolume { crash }),
@@ -58,21 +60,28 @@ struct World {
     disk: Disk,
     /// Backups that are listed, with what they must restore to.
     backups: BTreeMap<String, Content>,
-    counter: usize,
+    snapshots: usize,
 }
 
 impl World {
     fn new() -> Self {
         let store = MemoryStore::new();
         let repository = repository(Arc::new(store.clone()));
-        Self { store, repository, disk: Disk::new(SIZE), backups: BTreeMap::new(), counter: 0 }
+        Self { store, repository, disk: Disk::new(SIZE), backups: BTreeMap::new(), snapshots: 0 }
     }
 
     async fn play(&mut self, action: Action) {
         match action {
-            Action::Write(chunk, value) => self.disk.write(chunk, value),
+            Action::Write(writes) => {
+                writes.into_iter().for_each(|(chunk, value)| self.disk.write(chunk, value));
+            }
             Action::Discard(chunk) => self.disk.discard(chunk),
-            Action::Backup { knows_changes, full, crash } => self.backup(knows_changes, full, crash).await,
+            Action::Backup { which, knows_changes, full, crash } => {
+                let backup = format!("backup-{which}");
+                if !self.backups.contains_key(&backup) {
+                    self.backup(backup, knows_changes, full, crash).await;
+                }
+            }
             Action::Delete { which, crash } => self.delete(which, crash).await,
             Action::RestoreOver { from, to } => self.restore_over(from, to).await,
             Action::Sweep { crash } => {
@@ -80,26 +89,19 @@ impl World {
                 let result = self.repository.sweep(&volume(), &CancellationToken::new()).await;
                 self.after(&result).await;
             }
-            Action::DeleteVolume { crash } => {
-                self.store.set_crash(crash);
-                let result = self.repository.delete_volume(&volume(), &CancellationToken::new()).await;
-                self.after(&result).await;
-                let left = self.listed().await;
-                assert!(result.is_err() || left.is_empty());
-                self.backups.retain(|backup, _| left.contains(backup));
-            }
+            Action::DeleteVolume { crash } => self.delete_volume(crash).await,
             Action::LoseIndex => {
-                let store: &dyn granary_backup::Store = &self.store;
-                store.delete(&Layout::new(&volume()).references()).await.unwrap();
+                self.store.delete(&Layout::new(&volume()).references()).await.unwrap();
             }
         }
         assert_eq!(self.listed().await, self.backups.keys().cloned().collect());
+        self.compare().await;
     }
 
-    async fn backup(&mut self, knows_changes: bool, full: bool, crash: Option<Crash>) {
-        self.counter += 1;
-        let backup = format!("backup-{}", self.counter);
+    async fn backup(&mut self, backup: String, knows_changes: bool, full: bool, crash: Option<Crash>) {
+        self.snapshots += 1;
         let mut request = request(&backup);
+        request.snapshot.name = format!("snapshot-{}", self.snapshots);
         if full {
             request.parameters.insert("backup-mode".into(), "full".into());
         }
@@ -116,12 +118,11 @@ impl World {
     }
 
     async fn delete(&mut self, which: usize, crash: Option<Crash>) {
-        let Some(backup) = self.backups.keys().nth(which % self.backups.len().max(1)).cloned() else {
-            return;
-        };
+        let position = which % self.backups.len().max(1);
+        let Some(backup) = self.backups.keys().nth(position).cloned() else { return };
         self.store.set_crash(crash);
-        let result =
-            self.repository.delete_backup(&volume(), &name(&backup), &CancellationToken::new()).await;
+        let cancel = CancellationToken::new();
+        let result = self.repository.delete_backup(&volume(), &name(&backup), &cancel).await;
         self.after(&result).await;
         let is_listed = self.listed().await.contains(&backup);
         assert!(!is_listed || result.is_err(), "a deleted backup is not listed");
@@ -130,12 +131,21 @@ impl World {
         }
     }
 
+    async fn delete_volume(&mut self, crash: Option<Crash>) {
+        self.store.set_crash(crash);
+        let result = self.repository.delete_volume(&volume(), &CancellationToken::new()).await;
+        self.after(&result).await;
+        let left = self.listed().await;
+        assert!(result.is_err() || left.is_empty());
+        self.backups.retain(|backup, _| left.contains(backup));
+    }
+
     async fn restore_over(&self, from: usize, to: usize) {
         let nth = |which: usize| self.backups.iter().nth(which % self.backups.len().max(1));
         let (Some((from, before)), Some((to, content))) = (nth(from), nth(to)) else { return };
         let target = Volume::holding(before, SIZE);
-        let request =
-            RestoreRequest { volume: volume(), backup: name(to), onto: RestoreOnto::Backup(name(from)) };
+        let onto = RestoreOnto::Backup(name(from));
+        let request = RestoreRequest { volume: volume(), backup: name(to), onto };
         self.repository.restore(&request, &target, &Job::default()).await.unwrap();
         target.assert_holds(content);
     }
@@ -155,18 +165,20 @@ impl World {
         listed.iter().map(ToString::to_string).collect()
     }
 
-    async fn settle(&self) {
+    async fn compare(&self) {
         for (backup, content) in &self.backups {
             restore_and_compare(&self.repository, backup, content, SIZE).await;
         }
+    }
+
+    async fn settle(&self) {
         let swept = self.repository.sweep(&volume(), &CancellationToken::new()).await.unwrap();
         assert_eq!((swept.missing, swept.blocks_kept), (vec![], None));
         let stored = self.store.keys().iter().filter(|key| key.contains("/blocks/")).count();
         assert_eq!(stored as u64, swept.blocks_used, "nothing is left that nobody needs");
-        assert!(!self.store.keys().iter().any(|key| key.contains("/locks/")), "no lock is left");
-        for (backup, content) in &self.backups {
-            restore_and_compare(&self.repository, backup, content, SIZE).await;
-        }
+        let is_lock = |key: &String| key.contains("/locks/");
+        assert!(!self.store.keys().iter().any(is_lock), "no lock is left");
+        self.compare().await;
     }
 }
 
@@ -174,9 +186,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_listed_restores_whatever_happened(actions in prop::collection::vec(action(), 1..40)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
+    fn what_is_listed_restores_whatever_happened(
+        actions in prop::collection::vec(action(), 1..32)
+    ) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().start_paused(true).build().unwrap().block_on(async {
             let mut world = World::new();
             for action in actions {
                 world.play(action).await;

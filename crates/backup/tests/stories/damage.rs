@@ -151,6 +151,23 @@ async fn a_damaged_index_is_made_anew() {
     scene.restore("backup-2").await.unwrap();
 }
 
+/// As when somebody else's tool deletes a backup and the name is used again.
+#[tokio::test]
+async fn an_index_that_knows_another_backup_of_the_same_name_is_made_anew() {
+    let mut scene = scene().await;
+    let cancel = CancellationToken::new();
+    scene.repository.sweep(&volume(), &cancel).await.unwrap();
+    let key = Layout::new(&volume()).backup_config(&name("backup-1"));
+    scene.store.delete(&key).await.unwrap();
+    let source = scene.disk.snapshot("another");
+    let mut again = request("backup-1");
+    again.snapshot.name = "another".into();
+    scene.repository.backup(&again, &source, &Job::default()).await.unwrap();
+    let deleted = scene.repository.delete_backup(&volume(), &name("backup-2"), &cancel).await.unwrap();
+    assert_eq!((deleted.blocks_deleted, deleted.blocks_kept), (0, None), "both hold the same");
+    scene.restore("backup-1").await.unwrap();
+}
+
 #[tokio::test]
 async fn requests_that_cannot_be_met_are_refused_with_a_reason() {
     let mut scene = scene().await;

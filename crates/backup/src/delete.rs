@@ -55,8 +55,8 @@ impl Repository {
     }
 }
 
-/// 1. Know the references of all backups. 2. The configuration goes; from here on the backup is gone. 3. The index
-/// follows. 4. The blocks go. A crash after 2 leaves unused blocks and maybe an index that does not match.
+/// First the references of all backups are known. Then the configuration goes, and from here on the backup is gone.
+/// The index follows, then the blocks: a crash leaves unused blocks and maybe an index that does not match.
 async fn delete_locked(catalog: &Catalog, backup: &BackupName, lease: &Lease) -> Result<DeleteSummary> {
     let key = catalog.layout.backup_config(backup);
     let listed = catalog.list_backups().await?;

@@ -129,8 +129,8 @@ impl Files {
         self.root.join(key)
     }
 
-    /// 1. The data is durable under a temporary name. 2. `place` gives it its name. 3. The name is durable.
-    /// A crash before 2 leaves a file that nobody lists.
+    /// First the data is durable under a temporary name, then `place` gives it its own, then that name is durable.
+    /// A crash leaves a file that nobody lists.
     fn write(
         &self,
         key: &str,

@@ -2,10 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::{DirectoryStore, S3Store, Store, StoreError};
 use crate::credentials::{Credentials, InvalidCredentials};
+use crate::layout::VOLUMES;
 use crate::url::{TargetKind, TargetUrl};
+
+/// A running job outlasts an outage of minutes, but who has just given a wrong address wants to know.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -37,6 +44,9 @@ pub async fn open(
         TargetKind::S3 { .. } => Arc::new(S3Store::open(target, credentials)?),
     };
     let unreachable = |source| OpenError::Unreachable { target: target.clone(), source };
-    store.list(crate::layout::VOLUMES).await.map_err(unreachable)?;
-    Ok(store)
+    match timeout(PATIENCE, store.list(VOLUMES)).await {
+        Ok(Ok(_)) => Ok(store),
+        Ok(Err(error)) => Err(unreachable(error)),
+        Err(late) => Err(unreachable(StoreError::new("list", VOLUMES, late))),
+    }
 }

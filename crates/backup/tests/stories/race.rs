@@ -62,8 +62,8 @@ async fn play(seed: u64) {
     let listed: Vec<_> =
         repository.list_backups(&volume()).await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(listed, ["backup-2", "backup-3"]);
-    for number in 2..4 {
-        restore_and_compare(&repository, &format!("backup-{number}"), &contents[number], SIZE).await;
+    for (number, content) in contents.iter().enumerate().skip(2) {
+        restore_and_compare(&repository, &format!("backup-{number}"), content, SIZE).await;
     }
     let swept = repository.sweep(&volume(), &CancellationToken::new()).await.unwrap();
     assert!(swept.missing.is_empty());

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::TryStreamExt;
 use granary_backup::{
     Compression, Credentials, DirectoryStore, Job, OpenError, Repository, RestoreOnto, RestoreRequest,
     S3Store, Store, TargetUrl,
 };
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_util::sync::CancellationToken;
 
 use crate::disk::{Disk, Volume};
@@ -195,9 +197,35 @@ async fn wrong_keys_are_noticed_when_the_target_is_opened_and_concern_one_reques
         assert!(matches!(refused.err(), Some(OpenError::Unreachable { .. })));
         assert!(opened.is_ok());
     }
+    // Another proxy than none would be noticed: nobody listens there.
+    let proxied = server.credentials_with(&["HTTP_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1"]);
+    assert!(Repository::open(&target, &proxied, None).await.is_ok());
     let nowhere: TargetUrl = "s3://no-such-bucket@us-east-1/x".parse().unwrap();
     assert!(matches!(
         Repository::open(&nowhere, &good, None).await.err(),
         Some(OpenError::Unreachable { .. })
     ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_certificate_of_its_own_is_trusted_when_the_request_says_so() {
+    let files = tempfile::tempdir().unwrap();
+    let (certificate, key) = (files.path().join("certificate"), files.path().join("key"));
+    let authority_key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_certificate = authority.self_signed(&authority_key).unwrap();
+    let server_key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+    let server = server.signed_by(&server_key, &Issuer::new(authority, authority_key)).unwrap();
+    std::fs::write(&certificate, server.pem()).unwrap();
+    std::fs::write(&key, server_key.serialize_pem()).unwrap();
+    let paths = [&certificate, &key].map(|path| path.to_str().unwrap().to_owned());
+
+    let server = S3Server::start("https", &["--cert", &paths[0], "--key", &paths[1]]);
+    let refused = S3Store::open(&server.target(), &server.credentials()).unwrap();
+    let refused = tokio::time::timeout(Duration::from_secs(3), refused.list("x")).await;
+    assert!(!matches!(refused, Ok(Ok(_))), "nobody vouches for it");
+    let trusting = server.credentials_with(&[&format!("AWS_CERT={}", authority_certificate.pem())]);
+    a_life(&open(&server.target(), &trusting).await, Compression::Lz4).await;
 }

@@ -79,7 +79,11 @@ impl Catalog {
     pub async fn add_backup(&self, name: &BackupName, config: &BackupConfig) -> Result<bool> {
         let key = self.layout.backup_config(name);
         let data = encode(&key, config)?;
-        Ok(self.store.put_if_absent(&key, data).await?)
+        if self.store.put_if_absent(&key, data.clone()).await? {
+            return Ok(true);
+        }
+        // A request whose answer got lost is sent again, and then finds what it has made itself.
+        Ok(self.store.get(&key).await? == Some(data))
     }
 
     /// The configurations of all backups, also those that cannot be read.

@@ -49,7 +49,9 @@ pub enum Error {
     BlockMissing(BlockPlace),
     #[error("{place} is damaged; a backup with backup-mode=full writes what is still readable anew")]
     BlockDamaged { place: BlockPlace, source: Damage },
-    #[error("volume {volume} is in use by {holder} ({kind}) for {seconds} s; try again when that has ended")]
+    #[error(
+        "volume {volume} is in use by {holder} ({kind}), last seen {seconds} s ago; try again when that has ended"
+    )]
     Locked { volume: VolumeName, holder: String, kind: LockKind, seconds: i64 },
     #[error(
         "the lock {lock} on volume {volume} was lost: the target could not be reached for too long; try again"

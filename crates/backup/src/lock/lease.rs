@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -16,6 +16,9 @@ use super::rules::{LockFile, LockKind, SeenLock, obstacle};
 use crate::error::{Error, Result};
 use crate::layout::{self, Layout};
 use crate::store::{Entry, Store};
+
+/// After this long without an answer the lock is left to expire.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The first three are a convention between all who use a target; change them in tests only.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +49,7 @@ pub struct Lease {
     timings: LockTimings,
     freshness: Arc<Mutex<Freshness>>,
     refresher: JoinHandle<()>,
+    stop: CancellationToken,
 }
 
 struct Freshness {
@@ -89,11 +93,7 @@ impl Lease {
     ) -> Result<Self> {
         let name = format!("lock-{}", &Uuid::new_v4().simple().to_string()[..16]);
         let object = LockObject { store: store.clone(), layout: layout.clone(), name, kind };
-        let waiting = object.wait_for_turn(timings);
-        let result = tokio::select! {
-            () = cancel.cancelled() => Err(Error::Cancelled),
-            result = waiting => result,
-        };
+        let result = object.wait_for_turn(timings, cancel).await;
         match result {
             Ok((written, server)) => Ok(Self::keep(object, timings, written, server)),
             Err(error) => {
@@ -110,8 +110,9 @@ impl Lease {
         server: (Timestamp, Instant),
     ) -> Self {
         let freshness = Arc::new(Mutex::new(Freshness { written, lost: false, server }));
-        let refresher = tokio::spawn(refresh(object.clone(), timings, freshness.clone()));
-        Self { object, timings, freshness, refresher }
+        let stop = CancellationToken::new();
+        let refresher = tokio::spawn(refresh(object.clone(), timings, freshness.clone(), stop.clone()));
+        Self { object, timings, freshness, refresher, stop }
     }
 
     /// Fails if others may have taken over since. To be asked before anything that cannot be taken back.
@@ -143,8 +144,12 @@ impl Lease {
         Ok(())
     }
 
-    pub async fn release(self) {
-        self.refresher.abort();
+    /// Lets a refresh that is under way end first: it might bring back what is removed here.
+    pub async fn release(mut self) {
+        self.stop.cancel();
+        if timeout(RELEASE_PATIENCE, &mut self.refresher).await.is_err() {
+            tracing::warn!(lock = self.object.name, "a refresh of the lock does not end");
+        }
         self.object.remove().await;
     }
 }
@@ -155,10 +160,14 @@ impl Drop for Lease {
     }
 }
 
-async fn refresh(object: LockObject, timings: LockTimings, freshness: Arc<Mutex<Freshness>>) {
+async fn refresh(
+    object: LockObject,
+    timings: LockTimings,
+    freshness: Arc<Mutex<Freshness>>,
+    stop: CancellationToken,
+) {
     let mut pause = timings.refresh;
-    loop {
-        sleep(pause).await;
+    while stop.run_until_cancelled(sleep(pause)).await.is_some() {
         let began = Instant::now();
         {
             let mut freshness = freshness.lock();
@@ -199,7 +208,13 @@ impl LockObject {
         }
     }
 
-    async fn wait_for_turn(&self, timings: LockTimings) -> Result<(Instant, (Timestamp, Instant))> {
+    /// Only pauses are interrupted, never a write, which might take effect after it was given up.
+    async fn wait_for_turn(
+        &self,
+        timings: LockTimings,
+        cancel: &CancellationToken,
+    ) -> Result<(Instant, (Timestamp, Instant))> {
+        let rest = async |time| cancel.run_until_cancelled(sleep(time)).await.ok_or(Error::Cancelled);
         let deadline = Instant::now() + timings.wait;
         let mut pause = timings.settle / 4;
         let mut written = None;
@@ -210,7 +225,7 @@ impl LockObject {
                     let began = Instant::now();
                     self.write(false).await?;
                     let done = Instant::now();
-                    sleep(timings.settle).await;
+                    rest(timings.settle).await?;
                     *written.insert((began, done))
                 }
             };
@@ -235,7 +250,7 @@ impl LockObject {
                     });
                 }
                 Look::Wait { .. } => {
-                    sleep(pause).await;
+                    rest(pause).await?;
                     pause = (pause * 2).min(timings.settle * 4);
                 }
             }

@@ -1,5 +1,7 @@
 //! A volume as a Longhorn cluster leaves it: its documents are written out here by hand, its blocks are gzip.
 
+use std::io::{Seek, Write};
+use std::process::Command;
 use std::sync::Arc;
 
 use granary_backup::{Checksum, Compression, Job, Layout, RestoreOnto, RestoreRequest, Store, Unsure};
@@ -130,4 +132,19 @@ async fn while_it_makes_a_backup_no_block_is_deleted() {
     tokio::time::sleep(std::time::Duration::from_hours(25)).await;
     let deleted = repository.delete_backup(&volume(), &name("backup-0a1b"), &cancel).await.unwrap();
     assert_eq!((deleted.blocks_deleted, deleted.blocks_kept), (2, None), "its writer is gone");
+}
+
+/// Tools that know nothing of us read what we have packed.
+#[test]
+fn other_programs_unpack_our_blocks() {
+    let data: Vec<u8> = (0..BLOCK as u32 / 4).flat_map(|number| (number / 3).to_le_bytes()).collect();
+    for (compression, program) in [(Compression::Lz4, "lz4"), (Compression::Gzip, "gzip")] {
+        let mut packed = tempfile::tempfile().unwrap();
+        packed.write_all(&compression.pack(data.clone().into()).unwrap()).unwrap();
+        packed.rewind().unwrap();
+        let output = Command::new(program).arg("-dc").stdin(packed).output();
+        let output =
+            output.unwrap_or_else(|error| panic!("{program}: {error}; install the package {program}"));
+        assert!(output.status.success() && output.stdout == data, "{program}");
+    }
 }

@@ -13,8 +13,10 @@ use crate::names::{BackupName, VolumeName};
 use crate::references::{self, References, Unsure, survey};
 use crate::repository::Repository;
 
-/// Between two looks at the lock.
-const BATCH: usize = 1000;
+/// Deletions between two looks at the lock.
+const BATCH: usize = 64;
+/// Keys that are listed before they are deleted: a page of an S3 listing.
+const PAGE: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeleteSummary {
@@ -89,9 +91,16 @@ async fn delete_locked(catalog: &Catalog, backup: &BackupName, lease: &Lease) ->
 
 pub async fn delete_blocks(catalog: &Catalog, blocks: &[Checksum], lease: &Lease) -> Result<()> {
     for batch in blocks.chunks(BATCH) {
+        let keys: Vec<_> = batch.iter().map(|block| catalog.layout.block(*block)).collect();
+        delete_keys(catalog, &keys, lease).await?;
+    }
+    Ok(())
+}
+
+async fn delete_keys(catalog: &Catalog, keys: &[String], lease: &Lease) -> Result<()> {
+    for batch in keys.chunks(BATCH) {
         lease.check()?;
-        let keys = batch.iter().map(|block| catalog.layout.block(*block)).collect();
-        catalog.store.delete_many(keys).await?;
+        catalog.store.delete_many(batch.to_vec()).await?;
     }
     Ok(())
 }
@@ -129,24 +138,23 @@ async fn delete_all_locked(catalog: &Catalog, lease: &Lease) -> Result<()> {
     let (locks, config) = (format!("{}/", layout.locks()), layout.volume_config());
     let is_ours = |key: &str| key != config && !key.starts_with(&locks);
     loop {
-        // A batch is collected before it is deleted, because a listing may skip what moves under it.
+        // A page is collected before it is deleted, because a listing may skip what moves under it.
         let mut walk = catalog.store.walk(layout.root());
-        let mut batch = Vec::new();
+        let mut page = Vec::new();
         while let Some(entry) = walk.next().await {
             let key = entry?.key;
             if is_ours(&key) {
-                batch.push(key);
+                page.push(key);
             }
-            if batch.len() == BATCH {
+            if page.len() == PAGE {
                 break;
             }
         }
         drop(walk);
-        if batch.is_empty() {
+        if page.is_empty() {
             break;
         }
-        lease.check()?;
-        catalog.store.delete_many(batch).await?;
+        delete_keys(catalog, &page, lease).await?;
     }
     catalog.store.remove_leftovers(layout.root()).await?;
     catalog.store.delete(&config).await?;

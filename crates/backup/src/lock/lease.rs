@@ -178,7 +178,10 @@ async fn refresh(
         }
         match object.write(true).await {
             Ok(()) => {
-                freshness.lock().written = began;
+                let mut freshness = freshness.lock();
+                // A write that took too long came after others could see the lock expired.
+                freshness.lost |= freshness.written.elapsed() >= timings.expiry;
+                freshness.written = began;
                 pause = timings.refresh;
             }
             Err(error) => {

@@ -14,4 +14,5 @@ mod race;
 mod s3_server;
 mod setup;
 mod sparse;
+mod stalling;
 mod targets;

@@ -32,13 +32,13 @@ impl Store {
         self.intents.grow(size).inspect_err(|error| self.poison_on_io(error))?;
         let head = self.view.load().head().clone();
         if segments::count(old) == segments::count(size) {
-            head.grow(size).map_err(self.failed(format!("grow layer {id}")))?;
+            head.grow(size).map_err(self.failed(|| format!("grow layer {id}")))?;
             return change.commit(meta, layers);
         }
         let _gate = self.gate.write();
         let longer = Arc::new(head.with_more_segments(&*self.disk, &record, segments::count(old))?);
         self.disk.sync_names().map_err(StoreError::io("sync the new files' names"))?;
-        longer.grow(size).map_err(self.failed(format!("grow layer {id}")))?;
+        longer.grow(size).map_err(self.failed(|| format!("grow layer {id}")))?;
         layers.insert(id, longer);
         change.commit(meta, layers)
     }

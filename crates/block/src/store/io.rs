@@ -91,7 +91,7 @@ impl Store {
 
     fn put(&self, head: &Layer, offset: u64, bytes: &[u8]) -> Result<()> {
         let _stripe = self.stripes.share(offset);
-        head.put(offset, bytes).map_err(self.failed(format!("write to layer {}", head.id)))
+        head.put(offset, bytes).map_err(self.failed(|| format!("write to layer {}", head.id)))
     }
 
     /// 1. masks over everything older that would show through are on disk, 2. the head's own blocks are dropped.
@@ -110,11 +110,11 @@ impl Store {
                 self.hide_below(view, piece)?;
             }
             let head = view.head();
-            head.sync_mask().map_err(self.failed(format!("sync the mask of layer {}", head.id)))?;
+            head.sync_mask().map_err(self.failed(|| format!("sync the mask of layer {}", head.id)))?;
             for piece in pieces(span, u64::MAX) {
                 let _alone = self.stripes.alone(piece.offset);
                 head.drop_data(piece.blocks())
-                    .map_err(self.failed(format!("drop blocks of layer {}", head.id)))?;
+                    .map_err(self.failed(|| format!("drop blocks of layer {}", head.id)))?;
             }
             at = span.end();
             if at == range.end() {
@@ -132,7 +132,7 @@ impl Store {
             let (masked, end) = head.masked_run(blocks.start..end);
             if (matches!(found, Found::Data(_)) || view.is_filling()) && !masked {
                 head.set_mask(blocks.start..end, true)
-                    .map_err(self.failed(format!("write the mask of layer {}", head.id)))?;
+                    .map_err(self.failed(|| format!("write the mask of layer {}", head.id)))?;
             }
             blocks.start = end;
         }

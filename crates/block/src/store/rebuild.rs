@@ -48,7 +48,7 @@ impl Store {
                 None => Arc::new(Layer::create(&*self.disk, record)?),
             };
             if !record.complete {
-                layer.grow(record.size).map_err(self.failed(format!("grow layer {}", record.id)))?;
+                layer.grow(record.size).map_err(self.failed(|| format!("grow layer {}", record.id)))?;
             }
             layers.insert(record.id, layer);
         }
@@ -216,7 +216,7 @@ impl Store {
                 rest = after;
                 let _alone = self.stripes.alone(piece.offset);
                 set_piece(layer, piece, run.kind, bytes)
-                    .map_err(self.failed(format!("write to layer {id}")))?;
+                    .map_err(self.failed(|| format!("write to layer {id}")))?;
             }
         }
         Ok(())

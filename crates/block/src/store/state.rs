@@ -158,10 +158,13 @@ impl Store {
         }
     }
 
-    pub(super) fn failed(&self, action: impl Into<String>) -> impl FnOnce(std::io::Error) -> StoreError {
-        let action = action.into();
+    /// Makes the error of a change that failed half-way; `action` is worded only then.
+    pub(super) fn failed(
+        &self,
+        action: impl FnOnce() -> String,
+    ) -> impl FnOnce(std::io::Error) -> StoreError {
         move |source| {
-            let error = StoreError::Io { action, source };
+            let error = StoreError::Io { action: action(), source };
             self.poison_on_io(&error);
             error
         }
@@ -174,7 +177,7 @@ impl Store {
     }
 
     pub(super) fn sync_layer(&self, layer: &Layer) -> Result<()> {
-        layer.sync().map_err(self.failed(format!("sync layer {}", layer.id)))
+        layer.sync().map_err(self.failed(|| format!("sync layer {}", layer.id)))
     }
 }
 
@@ -203,7 +206,9 @@ impl Change<'_> {
                 return Err(StoreError::NoSpace { directory, needed: 0, free, reserve: 0 });
             }
             Err(SaveError::Unchanged(error)) => return Err(StoreError::io("replace the metadata")(error)),
-            Err(SaveError::Unknown(error)) => return Err(store.failed("replace the metadata")(error)),
+            Err(SaveError::Unknown(error)) => {
+                return Err(store.failed(|| "replace the metadata".to_string())(error));
+            }
         }
         // Names that are gone for good leave the list with the next change; removing one twice does no harm.
         meta.doomed.retain(|files| !remove_files(&*store.disk, *files));

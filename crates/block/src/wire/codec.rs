@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::checksum::Seal;
 use super::frame::{Frame, Header};
 use super::message::{Control, Failure, Reply, Request, Run};
 use super::outgoing::Outgoing;
@@ -53,13 +54,18 @@ impl CodecError {
 
 impl Outgoing {
     pub fn request(&mut self, id: u64, request: &Request) {
+        self.request_sealed(id, request, &mut Seal::default());
+    }
+
+    /// [`Outgoing::request`] for a request that goes to several replicas, one after the other.
+    pub fn request_sealed(&mut self, id: u64, request: &Request, seal: &mut Seal) {
         let none = Bytes::new();
         match request {
             Request::Read { range } => self.push(ranged(kind::READ, 0, id, *range), &[], &none),
             Request::Write { offset, data, durable } => {
                 let flags = if *durable { DURABLE } else { 0 };
                 let range = Range::new(*offset, data.len() as u64);
-                self.push(ranged(kind::WRITE, flags, id, range), &[], data);
+                self.push_sealed(ranged(kind::WRITE, flags, id, range), &[], data, seal.of(data));
             }
             Request::Zero { range, allocate, durable } => {
                 let flags = if *durable { DURABLE } else { 0 } | if *allocate { ALLOCATE } else { 0 };

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::address::Address;
+use super::checksum::Seal;
 use super::codec::{CodecError, decode_reply};
 use super::frame::FrameError;
 use super::handshake::{self, HandshakeError, Refusal};
@@ -133,8 +134,8 @@ async fn introduce(talk: &mut Talk<Stream>) -> Result<ReplicaInfo, ConnectionErr
 impl Sender {
     /// Queues a request. `id` comes back with the reply; ids in flight must differ. The bytes leave with the next
     /// [`Sender::poll_flush`].
-    pub fn queue(&mut self, id: u64, request: &Request) {
-        self.outgoing.request(id, request);
+    pub fn queue(&mut self, id: u64, request: &Request, seal: &mut Seal) {
+        self.outgoing.request_sealed(id, request, seal);
     }
 
     /// Bytes as they are, for tests of what a replica does with them.

@@ -3,6 +3,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use super::checksum::crc32c;
 use crate::geometry::MAX_IO;
 
 /// Three letters and the version of this layout. What the messages mean has a version of its own, agreed at the
@@ -72,7 +73,7 @@ impl Header {
         out[32..36].copy_from_slice(&self.meta_len.to_le_bytes());
         out[36..40].copy_from_slice(&self.payload_len.to_le_bytes());
         out[40..44].copy_from_slice(&self.body_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&out[..HEADER - 4]);
+        let crc = crc32c(&out[..HEADER - 4]);
         out[44..48].copy_from_slice(&crc.to_le_bytes());
         out
     }
@@ -81,7 +82,7 @@ impl Header {
     fn decode(bytes: &[u8; HEADER]) -> Result<Self, FrameError> {
         let mut fields = &bytes[..];
         fields.advance(4);
-        if crc32c::crc32c(&bytes[..HEADER - 4]) != (&bytes[HEADER - 4..]).get_u32_le() {
+        if crc32c(&bytes[..HEADER - 4]) != (&bytes[HEADER - 4..]).get_u32_le() {
             return Err(FrameError::HeaderChecksum);
         }
         let (kind, flags) = (fields.get_u8(), fields.get_u8());
@@ -101,11 +102,6 @@ impl Header {
     fn body_len(&self) -> usize {
         self.meta_len as usize + self.payload_len as usize
     }
-}
-
-/// The checksum of a body whose meta and payload lie apart.
-pub fn body_crc(meta: &[u8], payload: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(meta), payload)
 }
 
 /// What the front of a buffer is.
@@ -135,7 +131,7 @@ pub fn parse(buffer: &mut BytesMut, limits: Limits) -> Result<Parsed, FrameError
     }
     let mut meta = buffer.split_to(total).freeze();
     meta.advance(HEADER);
-    if crc32c::crc32c(&meta) != header.body_crc {
+    if crc32c(&meta) != header.body_crc {
         return Err(FrameError::BodyChecksum(header.id));
     }
     let payload = meta.split_off(header.meta_len as usize);
@@ -147,6 +143,7 @@ mod tests {
     use bytes::BufMut;
     use proptest::prelude::*;
 
+    use super::super::checksum::body_crc;
     use super::*;
 
     fn bytes_of(frame: &Frame) -> BytesMut {

@@ -2,6 +2,7 @@
 //! Messages here carry meaning only; the engine's and the replica's rules live with them.
 
 pub mod address;
+pub mod checksum;
 pub mod codec;
 pub mod connection;
 pub mod frame;

@@ -10,7 +10,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use super::frame::{HEADER, Header, body_crc};
+use super::checksum::{body_crc, crc32c};
+use super::frame::{HEADER, Header};
 
 /// Pieces handed to one system call. More would only make the array on the stack larger: the socket's buffer is
 /// full by then.
@@ -60,12 +61,13 @@ impl Outgoing {
 
     /// Queues a message; lengths and checksum of the header are filled in here.
     pub fn push(&mut self, header: Header, meta: &[u8], payload: &Bytes) {
-        let header = Header {
-            meta_len: meta.len() as u32,
-            payload_len: payload.len() as u32,
-            body_crc: body_crc(meta, payload),
-            ..header
-        };
+        self.push_sealed(header, meta, payload, body_crc(meta, payload));
+    }
+
+    /// [`Outgoing::push`] when the checksum of the body is known.
+    pub fn push_sealed(&mut self, header: Header, meta: &[u8], payload: &Bytes, body_crc: u32) {
+        let header =
+            Header { meta_len: meta.len() as u32, payload_len: payload.len() as u32, body_crc, ..header };
         self.append(&header.encode());
         self.append(meta);
         if payload.len() <= SMALL {
@@ -88,12 +90,8 @@ impl Outgoing {
         self.reserve(HEADER + payload_len);
         let payload = &mut self.arena[start + HEADER..start + HEADER + payload_len];
         let filled = fill(payload)?;
-        let header = Header {
-            meta_len: 0,
-            payload_len: payload_len as u32,
-            body_crc: crc32c::crc32c(payload),
-            ..header
-        };
+        let header =
+            Header { meta_len: 0, payload_len: payload_len as u32, body_crc: crc32c(payload), ..header };
         self.arena[start..start + HEADER].copy_from_slice(&header.encode());
         self.commit(HEADER + payload_len);
         Some(filled)

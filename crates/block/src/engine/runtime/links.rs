@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::Shared;
 use crate::engine::event::{Event, Link};
 use crate::wire::address::Address;
+use crate::wire::checksum::Seal;
 use crate::wire::connection::{Connection, Receiver, Sender};
 use crate::wire::key::Key;
 use crate::wire::message::Request;
@@ -20,6 +21,7 @@ pub(super) struct Links {
     key: Key,
     deadline: Duration,
     open: RefCell<HashMap<Link, Open>>,
+    seal: RefCell<Seal>,
 }
 
 struct Open {
@@ -34,14 +36,19 @@ struct Outgoing {
 
 impl Links {
     pub(super) fn new(volume: String, key: Key, deadline: Duration) -> Self {
-        Self { volume, key, deadline, open: RefCell::default() }
+        Self { volume, key, deadline, open: RefCell::default(), seal: RefCell::default() }
     }
 
     pub(super) fn send(&self, link: Link, id: u64, request: &Request) {
         if let Some(outgoing) = self.open.borrow().get(&link).and_then(|open| open.outgoing.as_ref()) {
-            outgoing.sender.borrow_mut().queue(id, request);
+            outgoing.sender.borrow_mut().queue(id, request, &mut self.seal.borrow_mut());
             outgoing.wake.notify_one();
         }
+    }
+
+    /// Everything of one batch is queued: nothing that was sent is kept any longer than its requests need it.
+    pub(super) fn batch_ends(&self) {
+        self.seal.borrow_mut().forget();
     }
 
     pub(super) fn close(&self, link: Link) {

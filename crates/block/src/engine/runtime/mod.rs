@@ -150,6 +150,7 @@ impl Shared {
         for effect in effects.drain(..) {
             self.carry_out(effect, &mut state.commands);
         }
+        self.links.batch_ends();
         state.effects = effects;
     }
 

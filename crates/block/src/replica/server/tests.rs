@@ -15,6 +15,7 @@ use crate::geometry::{BLOCK, MAX_IO, Range};
 use crate::ids::{EngineId, Generation};
 use crate::replica::link;
 use crate::store::{CreateOptions, OpenOptions};
+use crate::wire::checksum::Seal;
 use crate::wire::connection::{Connection, ConnectionError, DialError, Receiver, Sender};
 use crate::wire::frame::Header;
 use crate::wire::message::{Control, Failure, FailureKind, Member, Membership, ReplicaInfo, Reply, Request};
@@ -89,7 +90,7 @@ impl Engine {
     async fn ask_all(&mut self, requests: &[Request]) -> Vec<Reply> {
         let first = self.next;
         for request in requests {
-            self.sender.queue(self.next, request);
+            self.sender.queue(self.next, request, &mut Seal::default());
             self.next += 1;
         }
         let mut replies = Vec::new();
@@ -239,7 +240,7 @@ fn frame(kind: u8, meta: &[u8], payload: &[u8]) -> Vec<u8> {
         id: 77,
         meta_len: meta.len() as u32,
         payload_len: payload.len() as u32,
-        body_crc: crate::wire::frame::body_crc(meta, payload),
+        body_crc: crate::wire::checksum::body_crc(meta, payload),
         ..Header::default()
     };
     let mut bytes = header.encode().to_vec();
@@ -324,7 +325,7 @@ async fn an_engine_that_does_not_read_is_not_read_from_either() {
     let Engine { mut sender, mut receiver, .. } = running.owner(1).await;
     let range = Range::new(0, 64 << 10);
     for id in 0..READS {
-        sender.queue(id, &Request::Read { range });
+        sender.queue(id, &Request::Read { range }, &mut Seal::default());
     }
     sender.flush().await.unwrap();
     // It stops when the answers are more than the socket and the budget take.
@@ -356,7 +357,7 @@ async fn control_requests_without_end_do_not_pile_up() {
     let running = in_memory().await;
     let Engine { mut sender, mut receiver, .. } = running.owner(1).await;
     for id in 0..ASKED {
-        sender.queue(id, &Request::Control(Control::Info));
+        sender.queue(id, &Request::Control(Control::Info), &mut Seal::default());
     }
     let mut replies = Vec::new();
     let collect = async {

@@ -94,7 +94,7 @@ impl Store {
         let (to, record) = view.layer(pair.removed)?;
         let (from, child) = view.layer(pair.child)?;
         let size = child.size;
-        to.grow(size).map_err(self.failed(format!("grow layer {}", to.id)))?;
+        to.grow(size).map_err(self.failed(|| format!("grow layer {}", to.id)))?;
         let mut buffer = vec![0; PIECE as usize];
         let copied = self.each_piece(from, Layer::next_data, |change, piece| {
             if !still_pair(change, pair)? || !may_take_over(to)? {
@@ -171,7 +171,7 @@ impl Store {
         self.take_space(to, range)?;
         let bytes = &mut buffer[..range.len as usize];
         from.read_aside(range.offset, bytes).map_err(StoreError::io(format!("read layer {}", from.id)))?;
-        to.put(range.offset, bytes).map_err(self.failed(format!("write to layer {}", to.id)))
+        to.put(range.offset, bytes).map_err(self.failed(|| format!("write to layer {}", to.id)))
     }
 
     fn hide_in(&self, to: &Layer, piece: Range) -> Result<()> {
@@ -180,7 +180,7 @@ impl Store {
             let (masked, end) = to.masked_run(blocks.clone());
             if !masked {
                 to.set_mask(blocks.start..end, true)
-                    .map_err(self.failed(format!("write the mask of layer {}", to.id)))?;
+                    .map_err(self.failed(|| format!("write the mask of layer {}", to.id)))?;
             }
             blocks.start = end;
         }
@@ -197,7 +197,7 @@ impl Store {
                     self.hide_in(to, Range::of_blocks(blocks.start..end))?;
                 }
                 to.drop_data(blocks.start..end)
-                    .map_err(self.failed(format!("drop blocks of layer {}", to.id)))?;
+                    .map_err(self.failed(|| format!("drop blocks of layer {}", to.id)))?;
             }
             blocks.start = end;
         }

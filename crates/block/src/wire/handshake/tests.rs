@@ -30,7 +30,7 @@ async fn say(stream: &mut DuplexStream, kind: u8, payload: &[u8]) {
     let header = Header {
         kind,
         payload_len: payload.len() as u32,
-        body_crc: crc32c::crc32c(payload),
+        body_crc: crate::wire::checksum::crc32c(payload),
         ..Header::default()
     };
     stream.write_all(&header.encode()).await.unwrap();

@@ -1,12 +1,13 @@
 //! Random histories of one volume, with crashes at random operations of the store. Whatever happens: each backup
 //! that is listed restores to what the disk held, and a sweep leaves nothing that is not needed.
+//! `PROPTEST_CASES=5000` plays more of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use granary_backup::{Error, Job, Layout, Repository, RestoreOnto, RestoreRequest, Result, Store};
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -183,8 +184,6 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
     #[test]
     fn what_is_listed_restores_whatever_happened(
         actions in prop::collection::vec(action(), 1..32)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -236,6 +236,12 @@ impl File for RealFile {
         Ok(rustix::fs::fdatasync(&self.0)?)
     }
 
+    fn send_ahead(&self, range: Range<u64>) {
+        if let Err(error) = begin_write_back(&self.0, range) {
+            tracing::debug!(%error, "a hint to write pages back was refused");
+        }
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
     }
@@ -269,4 +275,15 @@ impl File for RealFile {
             tracing::debug!(%error, "a hint to the page cache was refused");
         }
     }
+}
+
+/// `sync_file_range`, of which only the first step is asked for: to hand dirty pages to the disk.
+#[allow(unsafe_code)]
+fn begin_write_back(file: &fs::File, range: Range<u64>) -> io::Result<()> {
+    let out_of_range = |_| io::ErrorKind::InvalidInput;
+    let offset = i64::try_from(range.start).map_err(out_of_range)?;
+    let len = i64::try_from(range.end - range.start).map_err(out_of_range)?;
+    // SAFETY: the call takes numbers only, and the descriptor is open for as long as `file` is borrowed.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -52,6 +52,8 @@ pub trait File: Send + Sync + 'static {
     fn punch(&self, range: Range<u64>) -> io::Result<()>;
     /// Data and the extents that hold it.
     fn sync(&self) -> io::Result<()>;
+    /// The range will be synced soon: its way to the disk may begin. Only a hint, and does not wait.
+    fn send_ahead(&self, _range: Range<u64>) {}
     fn set_len(&self, len: u64) -> io::Result<()>;
     fn size(&self) -> io::Result<u64>;
     /// The first run of data at or after `offset`, in whole blocks as the file system keeps them.

@@ -117,6 +117,11 @@ impl Engine {
         }
     }
 
+    /// Requests of guests under way.
+    pub fn in_flight(&self) -> u64 {
+        self.metrics.in_flight
+    }
+
     /// When the next [`Event::Tick`](crate::engine::Event::Tick) is due at the latest.
     pub fn next_tick(&self) -> u64 {
         let mut next = self.now + 1_000_000;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::counters::Counters;
+use super::habit::Habit;
 use super::lanes::{Job, Lane, Lanes, Work};
 use super::limits;
 use super::mailbox::{Done, Mailbox};
@@ -49,7 +50,8 @@ const FLUSH_HERE: usize = 256 << 10;
 
 /// A disk that took longer than this is left to the flusher's thread for a while: pings are answered meanwhile.
 const QUICK: Duration = Duration::from_millis(5);
-const SLOW_FOR: Duration = Duration::from_secs(2);
+const SLOW_AT_FIRST: Duration = Duration::from_millis(50);
+const SLOW_AT_MOST: Duration = Duration::from_secs(2);
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +81,13 @@ pub struct Link {
     held: usize,
     /// Bytes written since the last flush was asked for.
     unflushed: usize,
+    habit: Habit,
+    /// Written by a guest that flushes often, and not on its way to the disk yet.
+    ahead: Option<Range>,
     /// Until then a flush is not done on the spot.
     slow_until: Instant,
+    /// How long the next slow flush keeps flushes from being done on the spot.
+    slow_for: Duration,
     last_move: Instant,
     alarm: Pin<Box<Sleep>>,
 }
@@ -107,7 +114,10 @@ impl Link {
             in_flight: 0,
             held: 0,
             unflushed: 0,
+            habit: Habit::default(),
+            ahead: None,
             slow_until: now,
+            slow_for: SLOW_AT_FIRST,
             last_move: now,
             alarm: Box::pin(sleep_until(now + IDLE_LIMIT)),
         }
@@ -141,6 +151,9 @@ impl Link {
             self.counters.note_held((self.held + pending) as u64);
             let written = self.outgoing.poll_write(cx, &mut self.stream)?;
             let sent = self.outgoing.pending() < pending;
+            if let Some(range) = self.ahead.take() {
+                self.service.store().send_ahead(range);
+            }
             let mut read = false;
             if starved {
                 match self.incoming.poll_fill(cx, &mut self.stream)? {
@@ -200,6 +213,7 @@ impl Link {
             Request::Write { offset, data, durable } => {
                 let written = self.service.write(&self.session, offset, &data);
                 self.unflushed = self.unflushed.saturating_add(data.len());
+                self.ahead = self.habit.written().then_some(Range::new(offset, data.len() as u64));
                 drop(data);
                 match written {
                     Ok(()) if durable => self.flush(id),
@@ -246,6 +260,8 @@ impl Link {
 
     fn flush(&mut self, id: u64) {
         Counters::add(&self.counters.flushes_asked, 1);
+        self.habit.flushed();
+        self.ahead = None;
         let little = mem::take(&mut self.unflushed) <= FLUSH_HERE;
         let now = Instant::now();
         if !little || self.in_flight > 0 || !self.incoming.is_drained() || now < self.slow_until {
@@ -254,7 +270,10 @@ impl Link {
         let flushed = self.service.store().flush().map_err(Failure::from);
         Counters::add(&self.counters.flushes_done, 1);
         if now.elapsed() > QUICK {
-            self.slow_until = Instant::now() + SLOW_FOR;
+            self.slow_until = Instant::now() + self.slow_for;
+            self.slow_for = (self.slow_for * 2).min(SLOW_AT_MOST);
+        } else {
+            self.slow_for = SLOW_AT_FIRST;
         }
         self.answer(id, flushed);
     }

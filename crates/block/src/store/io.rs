@@ -64,6 +64,11 @@ impl Store {
         })
     }
 
+    /// The range was written and will be flushed soon: its way to the disk may begin.
+    pub fn send_ahead(&self, range: Range) {
+        self.view.load().head().data.send_ahead(range.offset..range.end());
+    }
+
     /// Everything that returned before this was called is on disk when this returns. Concurrent calls share a sync.
     pub fn flush(&self) -> Result<()> {
         self.usable()?;

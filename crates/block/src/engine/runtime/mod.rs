@@ -2,6 +2,7 @@
 //! crosses no thread and takes no lock. Adds sockets and a clock to the core and no rules of its own.
 
 mod answers;
+mod attention;
 mod links;
 mod volume;
 
@@ -16,6 +17,7 @@ use crate::engine::event::{Command, CommandError, CommandReply, Effect, Event, S
 use crate::wire::key::Key;
 
 use answers::Answers;
+use attention::Attention;
 use links::Links;
 
 pub use volume::EngineVolume;
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
     size: watch::Sender<u64>,
     life: watch::Sender<Life>,
     tick: Notify,
+    attention: Attention,
+    moved: Notify,
     clock: Instant,
 }
 
@@ -74,11 +78,14 @@ impl Running {
             size,
             life,
             tick: Notify::new(),
+            attention: Attention::default(),
+            moved: Notify::new(),
             clock: Instant::now(),
         });
         let running = Self { shared };
         running.shared.clone().with_core(|core, _, out| core.start(out));
         tokio::task::spawn_local(keep_ticking(running.shared.clone()));
+        tokio::task::spawn_local(stay_awake(running.shared.clone()));
         running
     }
 
@@ -142,6 +149,10 @@ impl Shared {
         let state = &mut *state;
         let mut effects = std::mem::take(&mut state.effects);
         work(&mut state.core, now, &mut effects);
+        self.attention.moved(now, state.core.in_flight());
+        if self.attention.is_worth_it(now) {
+            self.moved.notify_one();
+        }
         let next = state.core.next_tick();
         if next < state.tick_at || state.tick_at <= now {
             state.tick_at = next;
@@ -183,6 +194,18 @@ impl Shared {
             Effect::Stopped { reason } => {
                 self.life.send_replace(Life::Stopped(reason));
             }
+        }
+    }
+}
+
+/// Keeps the thread from sleeping as long as that is worth it. Yielding makes the runtime look at the sockets, and lets
+/// others have the processor if they wait for it.
+async fn stay_awake(shared: Rc<Shared>) {
+    loop {
+        shared.moved.notified().await;
+        while shared.attention.is_worth_it(shared.now()) {
+            std::thread::yield_now();
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use granary_block::geometry::{BLOCK, MAX_IO, Range};
 use granary_block::ids::{EngineId, Generation, LayerId};
 use granary_block::wire::address::Address;
-use granary_block::wire::checksum::Seal;
 use granary_block::wire::connection::{Connection, DialError};
 use granary_block::wire::frame::Header;
 use granary_block::wire::key::Key;
@@ -138,7 +137,7 @@ struct Engine(Connection);
 
 impl Engine {
     async fn ask(&mut self, request: Request) -> Reply {
-        self.0.sender.queue(1, &request, &mut Seal::default());
+        self.0.sender.queue(1, &request);
         self.0.sender.flush().await.unwrap();
         let mut replies = Vec::new();
         self.0.receiver.receive(&mut replies).await.unwrap();
@@ -316,7 +315,7 @@ async fn an_attack_neither_stops_the_service_nor_grows_its_memory() {
             } else {
                 Request::Control(Control::Digests { range, chunk: BLOCK })
             };
-            greedy.sender.queue(id, &request, &mut Seal::default());
+            greedy.sender.queue(id, &request);
         }
         tokio::time::timeout(Duration::from_millis(100), greedy.sender.flush()).await.ok();
         assert_eq!(engine.control(Control::Ping).await, Reply::Done);

@@ -43,8 +43,10 @@ install: build ## Put the binary into PREFIX/bin (root: /usr/local, others: ~/.l
 
 .PHONY: test
 test: ## Run all tests: the workspace's, then a session with Debian's kubectl
-	@scripts/need.sh cargo cc curl jq diff mount nbdinfo qemu-img fio mkfs.ext4 mkfs.xfs ip nsenter
+	@scripts/need.sh cargo cc curl jq diff mount nbdinfo qemu-img fio mkfs.ext4 mkfs.xfs ip nsenter lz4 gzip python3
 	@tests/peers/kubectl.sh >/dev/null
+	@tests/peers/python.sh >/dev/null || true
+	@scripts/s3-server.sh >/dev/null
 	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
 	cargo build $(CARGO_FLAGS) --workspace --all-targets
 	tests/kubectl.sh $(debug)/granary

@@ -18,6 +18,7 @@ package_of() {
         mkfs.ext4) echo e2fsprogs ;;
         mkfs.xfs) echo xfsprogs ;;
         nsenter) echo util-linux ;;
+        pip3) echo python3-pip ;;
         nbdinfo | nbdcopy) echo libnbd-bin ;;
         qemu-img | qemu-io) echo qemu-utils ;;
         blkdiscard | blockdev | fstrim) echo util-linux ;;

@@ -2,6 +2,7 @@
 //! It translates and transports; what a command does is the engine's business.
 
 mod client;
+mod limits;
 mod listener;
 mod service;
 mod snapshots;
@@ -14,6 +15,7 @@ pub mod v1 {
 }
 
 pub use client::{Client, ConnectError, connect};
+pub use limits::SnapshotLimits;
 pub use listener::{ListenError, Listener};
-pub use service::{Ask, Service};
+pub use service::{Ask, Reached, Service};
 pub use snapshots::HEAD;

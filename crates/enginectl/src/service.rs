@@ -7,6 +7,7 @@ use granary_block::wire::message::SnapshotSpec;
 use tokio::sync::{mpsc, oneshot, watch};
 use tonic::{Request, Response, Status};
 
+use crate::limits::SnapshotLimits;
 use crate::v1::engine_server::Engine;
 use crate::{snapshots, translate, v1};
 
@@ -14,23 +15,33 @@ use crate::{snapshots, translate, v1};
 #[derive(Debug)]
 pub enum Ask {
     Command { command: Command, answer: oneshot::Sender<Result<CommandReply, CommandError>> },
+    StartFrontends { frontends: Vec<String>, answer: oneshot::Sender<Result<(), CommandError>> },
+    StopFrontends { answer: oneshot::Sender<Result<(), CommandError>> },
     Close { answer: oneshot::Sender<Result<(), CommandError>> },
     Handover { request: v1::HandoverRequest, answer: oneshot::Sender<Result<(), CommandError>> },
+}
+
+/// How a volume is reached: as it was asked for, and where that turned out to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    pub specs: Vec<String>,
+    pub places: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Service {
     asks: mpsc::Sender<Ask>,
-    frontends: watch::Receiver<Vec<String>>,
+    frontends: watch::Receiver<Reached>,
+    limits: watch::Sender<SnapshotLimits>,
 }
 
 type Reply<T> = Result<Response<T>, Status>;
 
 impl Service {
     /// `frontends`: where the volume is reached, once it is.
-    pub fn new(frontends: watch::Receiver<Vec<String>>) -> (Self, mpsc::Receiver<Ask>) {
+    pub fn new(frontends: watch::Receiver<Reached>, limits: SnapshotLimits) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, asked) = mpsc::channel(16);
-        (Self { asks, frontends }, asked)
+        (Self { asks, frontends, limits: watch::Sender::new(limits) }, asked)
     }
 
     async fn ask<T>(
@@ -71,8 +82,8 @@ fn checked(address: &str) -> Result<String, Status> {
 #[tonic::async_trait]
 impl Engine for Service {
     async fn status(&self, _: Request<v1::StatusRequest>) -> Reply<v1::StatusReply> {
-        let frontends = self.frontends.borrow().clone();
-        Ok(Response::new(translate::status(self.volume().await?, frontends)))
+        let volume = self.volume().await?;
+        Ok(Response::new(translate::status(volume, self.frontends.borrow().clone(), *self.limits.borrow())))
     }
 
     async fn metrics(&self, _: Request<v1::MetricsRequest>) -> Reply<v1::MetricsReply> {
@@ -89,14 +100,21 @@ impl Engine for Service {
         let v1::CreateSnapshotRequest { name, labels, automatic } = request.into_inner();
         let created = jiff::Timestamp::now();
         let name = if name.is_empty() { format!("snap-{}", created.as_millisecond()) } else { name };
+        let limits = *self.limits.borrow();
+        if limits != SnapshotLimits::default() {
+            let volume = self.volume().await?;
+            let head = snapshots::head(&volume.layers, volume.head).map_or(0, |head| head.allocated);
+            limits.admit(&snapshots::list(&volume.layers), head).map_err(Status::resource_exhausted)?;
+        }
         let snapshot = SnapshotSpec { name: name.clone(), created, user_created: !automatic, labels };
         self.order(Command::CreateSnapshot { snapshot }).await?;
         Ok(Response::new(v1::CreateSnapshotReply { name }))
     }
 
     async fn list_snapshots(&self, _: Request<v1::ListSnapshotsRequest>) -> Reply<v1::ListSnapshotsReply> {
-        let snapshots = snapshots::list(&self.volume().await?.layers);
-        Ok(Response::new(v1::ListSnapshotsReply { snapshots }))
+        let VolumeStatus { layers, head, .. } = self.volume().await?;
+        let (snapshots, head) = (snapshots::list(&layers), snapshots::head(&layers, head));
+        Ok(Response::new(v1::ListSnapshotsReply { snapshots, head }))
     }
 
     async fn revert_snapshot(&self, request: Request<v1::RevertSnapshotRequest>) -> Reply<v1::Done> {
@@ -144,6 +162,26 @@ impl Engine for Service {
         self.order(Command::SetQos { iops, bandwidth }).await
     }
 
+    async fn set_snapshot_limits(&self, request: Request<v1::SetSnapshotLimitsRequest>) -> Reply<v1::Done> {
+        let v1::SetSnapshotLimitsRequest { max_snapshots, max_snapshot_bytes } = request.into_inner();
+        self.limits.send_modify(|limits| {
+            limits.count = max_snapshots.unwrap_or(limits.count);
+            limits.bytes = max_snapshot_bytes.unwrap_or(limits.bytes);
+        });
+        Ok(Response::new(v1::Done {}))
+    }
+
+    async fn start_frontends(&self, request: Request<v1::StartFrontendsRequest>) -> Reply<v1::Done> {
+        let frontends = request.into_inner().frontends;
+        self.ask(|answer| Ask::StartFrontends { frontends, answer }).await?;
+        Ok(Response::new(v1::Done {}))
+    }
+
+    async fn stop_frontends(&self, _: Request<v1::StopFrontendsRequest>) -> Reply<v1::Done> {
+        self.ask(|answer| Ask::StopFrontends { answer }).await?;
+        Ok(Response::new(v1::Done {}))
+    }
+
     async fn verify(&self, request: Request<v1::VerifyRequest>) -> Reply<v1::VerifyReply> {
         let snapshot = Some(request.into_inner().snapshot).filter(|name| !name.is_empty());
         match self.command(Command::Verify { snapshot }).await? {
@@ -160,6 +198,6 @@ impl Engine for Service {
     async fn handover(&self, request: Request<v1::HandoverRequest>) -> Reply<v1::HandoverReply> {
         let request = request.into_inner();
         self.ask(|answer| Ask::Handover { request, answer }).await?;
-        Ok(Response::new(v1::HandoverReply { frontends: self.frontends.borrow().clone() }))
+        Ok(Response::new(v1::HandoverReply { frontends: self.frontends.borrow().places.clone() }))
     }
 }

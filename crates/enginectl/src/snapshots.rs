@@ -19,6 +19,17 @@ pub fn list(layers: &[Layer]) -> Vec<v1::Snapshot> {
     snapshots
 }
 
+/// The volume itself, as the layer that takes what is written.
+pub fn head(layers: &[Layer], head: Option<LayerId>) -> Option<v1::Snapshot> {
+    let head = find(layers, head?)?;
+    Some(v1::Snapshot {
+        name: HEAD.to_owned(),
+        parent: named_parent(layers, head).map(name).unwrap_or_default(),
+        allocated: head.allocated,
+        ..v1::Snapshot::default()
+    })
+}
+
 fn describe(layers: &[Layer], layer: &Layer, spec: &SnapshotSpec) -> v1::Snapshot {
     let children =
         layers.iter().filter(|child| named_parent(layers, child).is_some_and(|parent| parent.id == layer.id));
@@ -112,5 +123,8 @@ mod tests {
             })
             .collect();
         assert_eq!(seen, expected);
+        let above = head(&layers, Some(id(5))).unwrap();
+        assert_eq!((above.name.as_str(), above.parent.as_str()), (HEAD, "b"));
+        assert_eq!(head(&layers, None), None);
     }
 }

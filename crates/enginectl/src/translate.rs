@@ -4,6 +4,8 @@ use granary_block::engine::event::{RebuildStatus, ReplicaStatus, Status};
 use granary_block::engine::{CommandError, Histogram, Metrics};
 use tonic::Status as Refusal;
 
+use crate::limits::SnapshotLimits;
+use crate::service::Reached;
 use crate::v1;
 
 pub fn refusal(error: CommandError) -> Refusal {
@@ -16,7 +18,7 @@ pub fn refusal(error: CommandError) -> Refusal {
     }
 }
 
-pub fn status(status: Status, frontends: Vec<String>) -> v1::StatusReply {
+pub fn status(status: Status, reached: Reached, limits: SnapshotLimits) -> v1::StatusReply {
     let snapshots = status.layers.iter().filter(|layer| layer.snapshot.is_some()).count();
     v1::StatusReply {
         volume: status.volume,
@@ -30,8 +32,11 @@ pub fn status(status: Status, frontends: Vec<String>) -> v1::StatusReply {
         iops_limit: status.iops_limit,
         bandwidth_limit: status.bandwidth_limit,
         rebuild_rate: status.rebuild_rate,
-        frontends,
+        frontends: reached.places,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        frontend_specs: reached.specs,
+        max_snapshots: limits.count,
+        max_snapshot_bytes: limits.bytes,
     }
 }
 

@@ -70,6 +70,11 @@ enum Kind {
 }
 
 impl<V: Volume> Frontends<V> {
+    /// Of a volume that nobody reaches.
+    pub fn none() -> Self {
+        Self { running: Vec::new() }
+    }
+
     /// Starts them all, or none. Also returns where each is reached.
     pub async fn start(
         specs: &[FrontendSpec],

@@ -30,6 +30,8 @@ pub enum Command {
     Clone(crate::clone::CloneArgs),
     /// Look at and change a running engine
     EngineCtl(crate::engine_ctl::EngineCtlArgs),
+    /// Run engines and replicas of this machine as processes, and answer for them
+    InstanceManager(Box<crate::instance_manager::InstanceManagerArgs>),
     /// Print the CustomResourceDefinitions of all kinds, for a Kubernetes cluster
     Crds,
     /// Print a completion script for a shell

@@ -6,6 +6,7 @@ mod config;
 mod crds;
 mod engine;
 mod engine_ctl;
+mod instance_manager;
 mod kubeconfig;
 mod landing;
 mod lock;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
         Command::Crds => crds::print(),
         Command::Engine(engine) => engine::run(&engine),
         Command::EngineCtl(ctl) => engine_ctl::run(&ctl),
+        Command::InstanceManager(manager) => {
+            finish(runtime().and_then(|rt| rt.block_on(instance_manager::run(&manager))))
+        }
         Command::Replica(replica) => finish(replica::run(replica)),
         Command::Up(up) => finish(runtime().and_then(|rt| rt.block_on(up::run(&up, &arguments.connection)))),
         Command::Token(token) => {

@@ -11,7 +11,6 @@ use super::chunk::{Chunk, Question};
 use super::error::{Problem, Problems, ReaderError};
 use super::source::{Source, Standing};
 use crate::ids::LayerId;
-use crate::wire::checksum::Seal;
 use crate::wire::connection::Connection;
 use crate::wire::message::{Layer, Reply, Request};
 
@@ -237,5 +236,5 @@ impl Exchange {
 
 fn queue(connection: &mut Connection, layer: LayerId, id: u64, question: Question) {
     let request = Request::Control(question.of(layer));
-    connection.sender.queue(id, &request, &mut Seal::default());
+    connection.sender.queue(id, &request);
 }

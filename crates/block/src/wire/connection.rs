@@ -136,7 +136,12 @@ async fn introduce(talk: &mut Talk<Stream>) -> Result<ReplicaInfo, ConnectionErr
 impl Sender {
     /// Queues a request. `id` comes back with the reply; ids in flight must differ. The bytes leave with the next
     /// [`Sender::poll_flush`].
-    pub fn queue(&mut self, id: u64, request: &Request, seal: &mut Seal) {
+    pub fn queue(&mut self, id: u64, request: &Request) {
+        self.outgoing.request(id, request);
+    }
+
+    /// [`Sender::queue`] for a request that goes to several replicas, one after the other.
+    pub fn queue_sealed(&mut self, id: u64, request: &Request, seal: &mut Seal) {
         self.outgoing.request_sealed(id, request, seal);
     }
 

@@ -69,6 +69,14 @@ pub struct EngineArgs {
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
     pub rebuild_rate: u64,
 
+    /// How many snapshots the volume may have, besides what its replicas allow; 0: no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub max_snapshots: u32,
+
+    /// How many bytes its snapshots may have together, e.g. 100GiB; 0: no limit
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
+    pub max_snapshot_bytes: u64,
+
     /// Go on where a running engine of the same volume is, without its users noticing: the unix:///path of its control
     #[arg(long, value_name = "URL")]
     pub takeover: Option<Address>,

@@ -8,11 +8,13 @@ use std::time::Duration;
 use granary_block::engine::CommandError;
 use granary_block::engine::runtime::Running;
 use granary_block::wire::address::Address;
-use granary_enginectl::{Ask, ListenError, Listener, Service, v1};
+use granary_enginectl::{Ask, ListenError, Listener, Reached, Service, SnapshotLimits, v1};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// What only the process as a whole can do.
 pub enum Order {
+    StartFrontends { frontends: Vec<String>, answer: Answer },
+    StopFrontends { answer: Answer },
     Close { answer: Answer },
     Handover { request: v1::HandoverRequest, answer: Answer },
 }
@@ -23,7 +25,7 @@ pub struct Control {
     pub address: Address,
     pub orders: mpsc::Receiver<Order>,
     /// Where the volume is reached, once it is.
-    pub frontends: watch::Sender<Vec<String>>,
+    pub frontends: watch::Sender<Reached>,
     running: Rc<RefCell<Running>>,
 }
 
@@ -31,11 +33,16 @@ pub struct Control {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Control {
-    pub async fn start(address: &Address, running: Running, taken_over: bool) -> anyhow::Result<Self> {
+    pub async fn start(
+        address: &Address,
+        running: Running,
+        limits: SnapshotLimits,
+        taken_over: bool,
+    ) -> anyhow::Result<Self> {
         let listener = bind(address, taken_over).await?;
         let address = listener.address()?;
-        let frontends = watch::Sender::new(Vec::new());
-        let (service, asked) = Service::new(frontends.subscribe());
+        let frontends = watch::Sender::new(Reached::default());
+        let (service, asked) = Service::new(frontends.subscribe(), limits);
         let running = Rc::new(RefCell::new(running));
         let (sender, orders) = mpsc::channel(1);
         tokio::task::spawn_local(answer(asked, running.clone(), sender));
@@ -89,12 +96,18 @@ async fn answer(mut asked: mpsc::Receiver<Ask>, running: Rc<RefCell<Running>>, o
                 });
                 continue;
             }
+            Ask::StartFrontends { frontends, answer } => Order::StartFrontends { frontends, answer },
+            Ask::StopFrontends { answer } => Order::StopFrontends { answer },
             Ask::Close { answer } => Order::Close { answer },
             Ask::Handover { request, answer } => Order::Handover { request, answer },
         };
         if let Err(refused) = orders.try_send(order) {
-            let (Order::Close { answer } | Order::Handover { answer, .. }) = refused.into_inner();
-            drop(answer.send(Err(CommandError::Busy("the engine is about to end already".into()))));
+            let (Order::StartFrontends { answer, .. }
+            | Order::StopFrontends { answer }
+            | Order::Close { answer }
+            | Order::Handover { answer, .. }) = refused.into_inner();
+            let busy = "the engine is about to end, or to change how its volume is reached".to_owned();
+            drop(answer.send(Err(CommandError::Busy(busy))));
         }
     }
 }

@@ -120,7 +120,7 @@ fn check(process: &Process<'_>, request: &HandoverRequest) -> Result<PathBuf, Co
     if request.volume != own.volume {
         return invalid(format!("this engine serves volume {}, not {}", own.volume, request.volume));
     }
-    let frontends: Vec<_> = own.frontends.iter().map(ToString::to_string).collect();
+    let frontends: Vec<_> = process.specs.iter().map(ToString::to_string).collect();
     if frontends != request.frontends {
         return invalid(format!("start the next engine with the same frontends: {}", frontends.join(" ")));
     }

@@ -4,6 +4,7 @@
 mod arguments;
 mod control;
 mod handover;
+mod reach;
 mod serve;
 mod volume;
 

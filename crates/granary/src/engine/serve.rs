@@ -8,16 +8,18 @@ use granary_block::engine::event::StopReason;
 use granary_block::engine::runtime::{Life, Running};
 use granary_block::engine::{Command, Config};
 use granary_block::wire::key::Key;
-use granary_frontend::{Frontends, FrozenFrontends, VolumeIdentity};
+use granary_enginectl::{Reached, SnapshotLimits};
+use granary_frontend::{FrontendSpec, Frontends, FrozenFrontends, VolumeIdentity};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::arguments::EngineArgs;
 use super::control::{Control, Order};
 use super::handover::{self, Inherited};
+use super::reach;
 use super::volume::Served;
 
 /// How long requests in flight may take to end before the volume is closed under them.
-const LAST_REQUESTS: Duration = Duration::from_secs(10);
+pub const LAST_REQUESTS: Duration = Duration::from_secs(10);
 /// How long closing may take when replicas do not answer. What was flushed is safe without it.
 const LAST_WORDS: Duration = Duration::from_secs(15);
 
@@ -28,6 +30,8 @@ pub struct Process<'a> {
     pub control: Control,
     pub running: Running,
     pub frontends: Option<Frontends<Served>>,
+    /// How those were asked for.
+    pub specs: Vec<FrontendSpec>,
 }
 
 struct Signals {
@@ -53,13 +57,15 @@ pub async fn run(arguments: &EngineArgs) -> anyhow::Result<()> {
         None => None,
     };
     let running = Running::start(arguments.config(), key.clone());
-    let control = Control::start(&arguments.control, running.clone(), inherited.is_some()).await?;
+    let limits = SnapshotLimits { count: arguments.max_snapshots, bytes: arguments.max_snapshot_bytes };
+    let control = Control::start(&arguments.control, running.clone(), limits, inherited.is_some()).await?;
     let identity = VolumeIdentity {
         name: arguments.volume.clone(),
         read_only: arguments.read_only,
         run_directory: arguments.run_dir.clone(),
     };
-    let mut process = Process { arguments, key, identity, control, running, frontends: None };
+    let specs = arguments.frontends.clone();
+    let mut process = Process { arguments, key, identity, control, running, frontends: None, specs };
     let opened = tokio::select! {
         opened = process.open(inherited) => opened,
         () = signals.any() => {
@@ -79,7 +85,7 @@ impl Process<'_> {
     async fn open(&mut self, inherited: Option<Inherited>) -> anyhow::Result<()> {
         self.running.ready().await?;
         let volume = Served(self.running.volume());
-        let specs = &self.arguments.frontends;
+        let specs = &self.specs;
         let (frontends, places) = match inherited {
             Some(inherited) => {
                 (inherited.frontends.resume(specs, &self.identity, &volume).await?, inherited.places)
@@ -87,13 +93,18 @@ impl Process<'_> {
             None => Frontends::start(specs, &self.identity, &volume).await?,
         };
         self.frontends = Some(frontends);
-        self.control.frontends.send_replace(places);
+        self.reached(places);
         Ok(())
+    }
+
+    pub(super) fn reached(&self, places: Vec<String>) {
+        let specs = self.specs.iter().map(ToString::to_string).collect();
+        self.control.frontends.send_replace(Reached { specs, places });
     }
 
     /// Scripts wait for this line.
     fn announce(&self) {
-        let places = self.control.frontends.borrow().join(",");
+        let places = self.control.frontends.borrow().places.join(",");
         let (volume, control) = (&self.arguments.volume, &self.control.address);
         let size = *self.running.volume().size().borrow();
         tracing::info!(volume, size, frontends = places, %control, "engine is ready");
@@ -113,6 +124,11 @@ impl Process<'_> {
             };
             match order {
                 None => bail!("control has ended; this is a defect"),
+                // Whoever asked may have hung up.
+                Some(Order::StartFrontends { frontends, answer }) => {
+                    drop(answer.send(reach::start(&mut self, &frontends).await));
+                }
+                Some(Order::StopFrontends { answer }) => drop(answer.send(reach::stop(&mut self).await)),
                 Some(Order::Close { answer }) => {
                     tracing::info!("stopping, as control was asked to");
                     let stopped = self.stop().await;
@@ -172,7 +188,7 @@ impl Process<'_> {
         self.control.attend(self.running.clone());
         self.running.ready().await?;
         let volume = Served(self.running.volume());
-        self.frontends = Some(frozen.resume(&self.arguments.frontends, &self.identity, &volume).await?);
+        self.frontends = Some(frozen.resume(&self.specs, &self.identity, &volume).await?);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use granary_block::size;
 use granary_block::wire::address::Address;
+use granary_frontend::FrontendSpec;
 
 #[derive(Debug, Args)]
 pub struct EngineCtlArgs {
@@ -34,6 +35,9 @@ pub enum CtlCommand {
     /// Add, remove and list replicas
     #[command(subcommand)]
     Replica(ReplicaCommand),
+    /// Say how the volume is reached while it stays open
+    #[command(subcommand)]
+    Frontend(FrontendCommand),
     /// Show the rebuilds that are under way
     RebuildStatus,
     /// Limit how many bytes per second rebuilds copy, e.g. 100MiB; 0: no limit
@@ -53,6 +57,13 @@ pub enum CtlCommand {
         iops: u64,
         #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
         bandwidth: u64,
+    },
+    /// Limit how many snapshots the volume may have, and how large they may be together; 0: no limit
+    SnapshotLimits {
+        #[arg(long, value_name = "N")]
+        count: Option<u32>,
+        #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+        bytes: Option<u64>,
     },
     /// Compare the content of all replicas; ends with 1 if they differ
     Verify {
@@ -104,6 +115,18 @@ pub enum ReplicaCommand {
         address: Address,
     },
     List,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum FrontendCommand {
+    /// Make a volume reachable that is not reached by anything yet
+    Start {
+        /// As after `granary engine --frontend`; once for each
+        #[arg(required = true, value_name = "URL")]
+        frontends: Vec<FrontendSpec>,
+    },
+    /// End all ways to reach the volume
+    Stop,
 }
 
 fn label(text: &str) -> Result<(String, String), String> {

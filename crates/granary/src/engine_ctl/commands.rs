@@ -7,7 +7,7 @@ use granary_cli::Exit;
 use granary_enginectl::{Client, v1};
 use serde::Serialize;
 
-use super::arguments::{CtlCommand, EngineCtlArgs, Output, ReplicaCommand, SnapshotCommand};
+use super::arguments::{CtlCommand, EngineCtlArgs, FrontendCommand, Output, ReplicaCommand, SnapshotCommand};
 use super::show;
 
 pub async fn run(arguments: &EngineCtlArgs) -> anyhow::Result<Exit> {
@@ -20,6 +20,7 @@ pub async fn run(arguments: &EngineCtlArgs) -> anyhow::Result<Exit> {
         }
         CtlCommand::Snapshot(command) => snapshot(&mut client, printer, command).await?,
         CtlCommand::Replica(command) => replica(&mut client, printer, command).await?,
+        CtlCommand::Frontend(command) => frontend(&mut client, printer, command).await?,
         CtlCommand::RebuildStatus => {
             let reply = client.rebuild_status(v1::RebuildStatusRequest {}).await?.into_inner();
             printer.print(&reply, |reply| show::rebuilds(&reply.replicas))?;
@@ -35,6 +36,11 @@ pub async fn run(arguments: &EngineCtlArgs) -> anyhow::Result<Exit> {
         }
         CtlCommand::Qos { iops, bandwidth } => {
             client.set_qos(v1::SetQosRequest { iops: *iops, bandwidth: *bandwidth }).await?;
+            printer.say("the limits are set")?;
+        }
+        CtlCommand::SnapshotLimits { count, bytes } => {
+            let request = v1::SetSnapshotLimitsRequest { max_snapshots: *count, max_snapshot_bytes: *bytes };
+            client.set_snapshot_limits(request).await?;
             printer.say("the limits are set")?;
         }
         CtlCommand::Verify { snapshot } => {
@@ -104,6 +110,21 @@ async fn replica(client: &mut Client, printer: Printer, command: &ReplicaCommand
         ReplicaCommand::List => {
             let list = client.list_replicas(v1::ListReplicasRequest {}).await?.into_inner();
             printer.print(&list, |list| show::replicas(&list.replicas))
+        }
+    }
+}
+
+async fn frontend(client: &mut Client, printer: Printer, command: &FrontendCommand) -> anyhow::Result<()> {
+    match command {
+        FrontendCommand::Start { frontends } => {
+            let frontends = frontends.iter().map(ToString::to_string).collect();
+            client.start_frontends(v1::StartFrontendsRequest { frontends }).await?;
+            let places = client.status(v1::StatusRequest {}).await?.into_inner().frontends;
+            printer.say(&format!("the volume is reached at {}", places.join(", ")))
+        }
+        FrontendCommand::Stop => {
+            client.stop_frontends(v1::StopFrontendsRequest {}).await?;
+            printer.say("the volume cannot be reached any more")
         }
     }
 }

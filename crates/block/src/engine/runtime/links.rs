@@ -41,7 +41,7 @@ impl Links {
 
     pub(super) fn send(&self, link: Link, id: u64, request: &Request) {
         if let Some(outgoing) = self.open.borrow().get(&link).and_then(|open| open.outgoing.as_ref()) {
-            outgoing.sender.borrow_mut().queue(id, request, &mut self.seal.borrow_mut());
+            outgoing.sender.borrow_mut().queue_sealed(id, request, &mut self.seal.borrow_mut());
             outgoing.wake.notify_one();
         }
     }

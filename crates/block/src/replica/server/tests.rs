@@ -15,7 +15,6 @@ use crate::geometry::{BLOCK, MAX_IO, Range};
 use crate::ids::{EngineId, Generation};
 use crate::replica::link;
 use crate::store::{CreateOptions, OpenOptions};
-use crate::wire::checksum::Seal;
 use crate::wire::connection::{Connection, ConnectionError, DialError, Receiver, Sender};
 use crate::wire::frame::Header;
 use crate::wire::message::{Control, Failure, FailureKind, Member, Membership, ReplicaInfo, Reply, Request};
@@ -90,7 +89,7 @@ impl Engine {
     async fn ask_all(&mut self, requests: &[Request]) -> Vec<Reply> {
         let first = self.next;
         for request in requests {
-            self.sender.queue(self.next, request, &mut Seal::default());
+            self.sender.queue(self.next, request);
             self.next += 1;
         }
         let mut replies = Vec::new();
@@ -325,7 +324,7 @@ async fn an_engine_that_does_not_read_is_not_read_from_either() {
     let Engine { mut sender, mut receiver, .. } = running.owner(1).await;
     let range = Range::new(0, 64 << 10);
     for id in 0..READS {
-        sender.queue(id, &Request::Read { range }, &mut Seal::default());
+        sender.queue(id, &Request::Read { range });
     }
     sender.flush().await.unwrap();
     // It stops when the answers are more than the socket and the budget take.
@@ -357,7 +356,7 @@ async fn control_requests_without_end_do_not_pile_up() {
     let running = in_memory().await;
     let Engine { mut sender, mut receiver, .. } = running.owner(1).await;
     for id in 0..ASKED {
-        sender.queue(id, &Request::Control(Control::Info), &mut Seal::default());
+        sender.queue(id, &Request::Control(Control::Info));
     }
     let mut replies = Vec::new();
     let collect = async {

@@ -1,9 +1,9 @@
 //! From a directory to an open store: created anew, or found and checked. Refuses what it does not understand.
 
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, RwLock};
 
 use super::doubt;
@@ -87,7 +87,7 @@ fn assemble(disk: Arc<dyn Disk>, meta: Metadata, limits: Limits, lock: LockGuard
         flusher: SharedSync::default(),
         intents,
         purging: PurgeControl::default(),
-        poison: OnceLock::new(),
+        poison: ArcSwapOption::empty(),
         _lock: lock,
     })
 }

@@ -288,4 +288,5 @@ fn a_file_system_with_small_blocks_is_refused_with_what_to_use() {
     let mounted = Mounted::new(Kind::Ext4, &path, here.path().join("mounted"));
     let refused = Store::create(mounted.disk("volume"), CreateOptions::new(MIB)).err().unwrap();
     assert!(refused.to_string().contains("1024 bytes"), "{refused}");
+    assert!(refused.to_string().contains("mkfs.ext4 -b 4096"), "{refused}");
 }

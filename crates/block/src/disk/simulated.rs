@@ -31,6 +31,9 @@ pub enum Operation {
     Punch,
     Sync,
     Names,
+    /// A write that finds no room, even if it replaces something, as file systems do that never write in place. Some of
+    /// its blocks may be written.
+    Room,
 }
 
 #[derive(Clone, Default)]
@@ -129,6 +132,16 @@ impl Simulated {
 
     pub fn set_capacity(&self, bytes: u64) {
         self.fs.lock().capacity = bytes;
+    }
+
+    /// Somebody else takes all the room there is but this much.
+    pub fn fill_up(&self, left: u64) {
+        let mut fs = self.fs.lock();
+        fs.capacity = fs.used() + left;
+    }
+
+    pub fn make_room(&self) {
+        self.set_capacity(ENDLESS);
     }
 
     /// A file outside every directory, as a backing image is.
@@ -308,6 +321,10 @@ impl FileSystem {
             _ => {}
         }
         self.changes += u64::from(change);
+        if self.fires(operation) { Err(io::Error::other("an injected failure")) } else { Ok(()) }
+    }
+
+    fn fires(&mut self, operation: Operation) -> bool {
         let mut failed = false;
         self.faults.retain_mut(|(kind, after)| {
             if *kind != operation {
@@ -318,7 +335,7 @@ impl FileSystem {
             *after = after.saturating_sub(1);
             !fires
         });
-        if failed { Err(io::Error::other("an injected failure")) } else { Ok(()) }
+        failed
     }
 
     fn rename(&mut self, change: NameChange) {
@@ -338,9 +355,33 @@ impl FileSystem {
         if self.capacity == ENDLESS {
             return ENDLESS;
         }
+        self.capacity.saturating_sub(self.used())
+    }
+
+    fn used(&self) -> u64 {
         let named: BTreeSet<u64> = self.names.values().copied().collect();
         let used = |inode: &u64| self.inodes.get(inode).map_or(0, |inode| inode.live.blocks.len() as u64);
-        self.capacity.saturating_sub(named.iter().map(used).sum::<u64>() * BLOCK)
+        named.iter().map(used).sum::<u64>() * BLOCK
+    }
+
+    /// How many of these blocks of a file, from the first on, can be written before there is no more room.
+    fn fitting(&mut self, inode: u64, blocks: Range<u64>) -> u64 {
+        let all = blocks.end - blocks.start;
+        if self.fires(Operation::Room) {
+            return Dice(self.changes).below(all.max(1));
+        }
+        let mut room = self.free() / BLOCK;
+        let held = self.inodes.get(&inode).map(|inode| &inode.live.blocks);
+        for block in blocks.clone() {
+            if held.is_some_and(|held| held.contains_key(&block)) {
+                continue;
+            }
+            if room == 0 {
+                return block - blocks.start;
+            }
+            room -= 1;
+        }
+        all
     }
 
     /// What the kernel does after a write-back that failed: the pages count as written, and sooner or later what is on
@@ -482,17 +523,16 @@ impl File for SimulatedFile {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let blocks = offset / BLOCK..(offset + data.len() as u64).div_ceil(BLOCK);
-        let new = self.with(Operation::Write, |inode| {
-            Ok(blocks.clone().filter(|block| !inode.live.blocks.contains_key(block)).count() as u64)
-        })?;
+        self.with(Operation::Write, |_| Ok(()))?;
         let mut fs = self.fs.lock();
-        if new > 0 && new * BLOCK > fs.free() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
+        let end = blocks.start + fs.fitting(self.inode, blocks.clone());
         let inode = fs.inodes.entry(self.inode).or_default();
-        inode.live.write(offset, data);
-        inode.dirty.extend(blocks);
-        Ok(())
+        let fits = data.len().min((end * BLOCK).saturating_sub(offset) as usize);
+        if fits > 0 {
+            inode.live.write(offset, &data[..fits]);
+            inode.dirty.extend(blocks.start..end);
+        }
+        if end == blocks.end { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
     }
 
     fn punch(&self, range: Range<u64>) -> io::Result<()> {

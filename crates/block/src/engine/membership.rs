@@ -370,6 +370,11 @@ impl Engine {
 
     /// Nobody is left, and somebody of the last members is back: whoever kept its memory goes on at once.
     pub(super) fn readmit(&mut self) -> bool {
+        // One that was about to be filled has nobody to be filled from, and may be the one to go on with.
+        let adopting = self.resync.as_ref().map(|resync| resync.slot);
+        if let Some(slot) = adopting.filter(|slot| self.standing(Standing::Waiting).contains(*slot)) {
+            self.abort_resync(slot, "nobody is left to copy from");
+        }
         let candidates: Vec<Slot> = self
             .slots()
             .filter(|slot| {

@@ -258,6 +258,7 @@ impl Service {
         let mut owner = self.owner.write();
         owner.admit(session.id, Need::Open(record.generation), self.record())?;
         limits::membership(&record)?;
+        self.store.forgive_full_disk();
         self.claim(session)?;
         let generation = record.generation;
         self.store.set_membership(record, false, false)?;
@@ -281,6 +282,7 @@ impl Service {
         owner.admit(session.id, Need::Adopt(record.generation), self.record())?;
         limits::membership(&record)?;
         limits::layers(layers)?;
+        self.store.forgive_full_disk();
         self.claim(session)?;
         self.store.adopt(size, layers, head)?;
         *owner = Owner::Nobody;

@@ -63,8 +63,9 @@ fn settle(world: &mut World) {
     world.trouble = false;
     for at in 0..world.replicas.len() {
         world.replicas[at].cut_off = false;
+        world.mend_disk(at);
         // A replica whose disk failed refuses to go on until somebody has looked and started it again.
-        if world.is_poisoned(at) {
+        if world.lost_writes(at) {
             world.crash_replica(at, false);
         }
         world.start_replica(at);
@@ -124,6 +125,8 @@ fn chaos_step(world: &mut World, power: bool) {
             world.start_engine();
         }
         10 if world.random.chance(30) => world.disk_trouble(at),
+        10 if world.random.chance(50) => world.fill_disk(at),
+        11 if world.random.chance(30) => (0..world.replicas.len()).for_each(|at| world.mend_disk(at)),
         _ => {
             if world.engine().is_none() {
                 world.start_engine();

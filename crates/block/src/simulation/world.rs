@@ -194,9 +194,21 @@ impl World {
         }
     }
 
-    pub fn is_poisoned(&self, at: usize) -> bool {
+    /// Nobody fills its disk any more, and it fails no more.
+    pub fn mend_disk(&mut self, at: usize) {
         self.replicas[at].disk.clear_faults();
-        self.replicas[at].service.as_ref().is_some_and(|service| service.store().is_poisoned())
+        self.replicas[at].disk.make_room();
+    }
+
+    /// Of the next few writes some will not fit, until there is room again.
+    pub fn fill_disk(&mut self, at: usize) {
+        let left = self.random.below(12) * BLOCK;
+        self.say(|| format!("replica {at}: {left} bytes are free"));
+        self.replicas[at].disk.fill_up(left);
+    }
+
+    pub fn lost_writes(&self, at: usize) -> bool {
+        self.replicas[at].service.as_ref().is_some_and(|service| service.store().lost_writes())
     }
 
     pub fn is_up(&self, at: usize) -> bool {
@@ -224,7 +236,7 @@ impl World {
     }
 
     pub fn disk_trouble(&mut self, at: usize) {
-        let kinds = [Operation::Write, Operation::Sync, Operation::Punch, Operation::Names];
+        let kinds = [Operation::Write, Operation::Sync, Operation::Punch, Operation::Names, Operation::Room];
         let kind = kinds[self.random.below(kinds.len() as u64) as usize];
         let after = self.random.below(20);
         self.say(|| format!("replica {at}: {kind:?} will fail"));
@@ -268,10 +280,16 @@ impl World {
     fn look_who_is_intact(&mut self) {
         let Some(Some(engine)) = self.engines.get(self.current) else { return };
         let members: BTreeSet<usize> = engine.recorded_slots().into_iter().collect();
-        if !self.ready.contains(&self.current) || members.is_empty() {
+        if members.is_empty() {
             return;
         }
-        self.intact = members.difference(&self.hurt).copied().collect();
+        if self.ready.contains(&self.current) {
+            self.intact = members.difference(&self.hurt).copied().collect();
+        } else {
+            // One that is still starting goes on without those who cannot record it, a full disk for one: whatever
+            // they hold is not asked for any more.
+            self.intact.retain(|replica| members.contains(replica));
+        }
     }
 
     fn carry_out(&mut self, number: usize, effects: Vec<Effect>) {
@@ -350,11 +368,11 @@ impl World {
             let replica = &self.replicas[at];
             let tasks = std::mem::take(&mut *replica.tasks.lock());
             let Some(service) = replica.service.clone() else { continue };
-            let before = service.store().is_poisoned();
+            let before = service.store().lost_writes();
             for task in tasks {
                 task();
             }
-            if service.store().is_poisoned() && !before {
+            if service.store().lost_writes() && !before {
                 self.lost_unflushed(at);
             }
         }
@@ -392,10 +410,10 @@ impl World {
             return;
         };
         let name = if self.trace { format!("{request:?}").chars().take(90).collect() } else { String::new() };
-        let before = service.store().is_poisoned();
+        let before = service.store().lost_writes();
         let adopts = matches!(request, Request::Control(Control::Adopt { .. }));
         let reply = service.handle(session, request);
-        let lost = service.store().is_poisoned() && !before;
+        let lost = service.store().lost_writes() && !before;
         let dull = matches!(reply, Reply::Done | Reply::Data(_) | Reply::Info(_));
         if self.trace && (!dull || name.starts_with("Control")) {
             let text: String = format!("{reply:?}").chars().take(160).collect();

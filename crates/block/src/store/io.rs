@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::{Result, StoreError};
 use super::layer::Layer;
 use super::state::Store;
-use super::stripes::pieces;
+use super::stripes::{STRIPE, pieces};
 use super::view::{Found, View, locate};
 use crate::geometry::{BLOCK, Range};
 use crate::wire::message::RunKind;
@@ -36,17 +36,13 @@ impl Store {
         self.usable().map(|()| found)
     }
 
-    /// With the operating system when it returns. After any error but `NoSpace` and a bad range the replica takes no
-    /// more changes.
+    /// With the operating system when it returns. After `NoSpace` and a bad range everything is as it was; after any
+    /// other error the replica takes no more changes.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let range = Range::new(offset, data.len() as u64);
         self.change_content(range, |view| {
             self.take_space(view.head(), range)?;
-            for piece in pieces(range, u64::MAX) {
-                let bytes = &data[(piece.offset - offset) as usize..(piece.end() - offset) as usize];
-                self.put(view.head(), piece.offset, bytes)?;
-            }
-            Ok(())
+            self.put(view.head(), offset, data)
         })
     }
 
@@ -58,7 +54,8 @@ impl Store {
             }
             self.take_space(view.head(), range)?;
             for piece in pieces(range, ZEROES.len() as u64) {
-                self.put(view.head(), piece.offset, &ZEROES[..piece.len as usize])?;
+                self.put(view.head(), piece.offset, &ZEROES[..piece.len as usize])
+                    .map_err(|error| self.in_part(piece.offset > range.offset, error))?;
             }
             Ok(())
         })
@@ -96,7 +93,35 @@ impl Store {
 
     fn put(&self, head: &Layer, offset: u64, bytes: &[u8]) -> Result<()> {
         let _stripe = self.stripes.share(offset);
-        head.put(offset, bytes).map_err(self.failed(|| format!("write to layer {}", head.id)))
+        self.put_pieces(head, offset, bytes)
+    }
+
+    /// First, piece after piece, what takes new space; when that has been had for all of them, what replaces something.
+    /// So what does not fit can be taken back. Nobody moves blocks meanwhile: the stripes of all pieces are held.
+    fn put_pieces(&self, head: &Layer, offset: u64, bytes: &[u8]) -> Result<()> {
+        let action = || format!("write to layer {}", head.id);
+        let here = bytes.len().min((STRIPE - offset % STRIPE) as usize);
+        let (bytes, rest) = bytes.split_at(here);
+        let piece = Range::new(offset, here as u64);
+        let new = head
+            .put_new(offset, bytes)
+            .map_err(|error| self.without_room(error, || head.take_back(piece.blocks()), action))?;
+        let written = if rest.is_empty() {
+            Ok(())
+        } else {
+            let _stripe = self.stripes.share_too(piece.end());
+            self.put_pieces(head, piece.end(), rest)
+        };
+        let written = written.and_then(|()| {
+            head.put_rest(offset, bytes, new).map_err(|error| {
+                let error = self.without_room(error, || Ok(()), action);
+                self.in_part(true, error)
+            })
+        });
+        if written.is_err() {
+            head.take_back(piece.blocks()).map_err(self.failed(action))?;
+        }
+        written
     }
 
     /// 1. masks over everything older that would show through are on disk, 2. the head's own blocks are dropped.
@@ -108,11 +133,12 @@ impl Store {
         let mut at = range.offset;
         let filling = view.is_filling();
         let next = |rest: Range| if filling { Some(rest.offset) } else { next_content(view, rest) };
+        let mut begun = false;
         while let Some(start) = next(Range::new(at, range.end() - at)) {
             let span = Range::new(start, (range.end() - start).min(ZERO_SPAN));
             for piece in pieces(span, u64::MAX) {
                 let _alone = self.stripes.alone(piece.offset);
-                self.hide_below(view, piece)?;
+                self.hide_below(view, piece, &mut begun)?;
             }
             let head = view.head();
             head.sync_mask().map_err(self.failed(|| format!("sync the mask of layer {}", head.id)))?;
@@ -121,6 +147,7 @@ impl Store {
                 head.drop_data(piece.blocks())
                     .map_err(self.failed(|| format!("drop blocks of layer {}", head.id)))?;
             }
+            begun = true;
             at = span.end();
             if at == range.end() {
                 break;
@@ -129,15 +156,18 @@ impl Store {
         Ok(())
     }
 
-    fn hide_below(&self, view: &View, piece: Range) -> Result<()> {
+    fn hide_below(&self, view: &View, piece: Range, begun: &mut bool) -> Result<()> {
         let (head, below) = (view.head(), &view.chain[1..]);
         let mut blocks = piece.blocks();
         while !blocks.is_empty() {
             let (found, end) = locate(below, blocks.clone());
             let (masked, end) = head.masked_run(blocks.start..end);
             if (matches!(found, Found::Data(_)) || view.is_filling()) && !masked {
+                let action = || format!("write the mask of layer {}", head.id);
                 head.set_mask(blocks.start..end, true)
-                    .map_err(self.failed(|| format!("write the mask of layer {}", head.id)))?;
+                    .map_err(|error| self.without_room(error, || Ok(()), action))
+                    .map_err(|error| self.in_part(*begun, error))?;
+                *begun = true;
             }
             blocks.start = end;
         }

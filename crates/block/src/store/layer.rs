@@ -182,10 +182,64 @@ impl Layer {
 
     /// Writes content and then says so: a reader in between still gets the older layer's.
     pub fn put(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.data.write_at(offset, bytes)?;
+        let new = self.put_new(offset, bytes)?;
+        self.put_rest(offset, bytes, new)
+    }
+
+    /// The first half of [`Layer::put`]: writes the blocks that the layer does not have, which is what may not fit, and
+    /// does not say so yet. Answers how many there were.
+    pub fn put_new(&self, offset: u64, bytes: &[u8]) -> io::Result<u64> {
         let blocks = offset / BLOCK..(offset + bytes.len() as u64) / BLOCK;
-        if self.data_count(blocks.clone()) < blocks.end - blocks.start {
-            self.index.write().data.insert(blocks);
+        let all = blocks.end - blocks.start;
+        let new = all - self.data_count(blocks.clone());
+        if new == all {
+            self.data.write_at(offset, bytes)?;
+        } else if new > 0 {
+            self.put_where(false, blocks, bytes)?;
+        }
+        Ok(new)
+    }
+
+    /// The second half of [`Layer::put`]: replaces what the layer has, and says that everything is there.
+    pub fn put_rest(&self, offset: u64, bytes: &[u8], new: u64) -> io::Result<()> {
+        let blocks = offset / BLOCK..(offset + bytes.len() as u64) / BLOCK;
+        if new == 0 {
+            return self.data.write_at(offset, bytes);
+        }
+        if new < blocks.end - blocks.start {
+            self.put_where(true, blocks.clone(), bytes)?;
+        }
+        self.index.write().data.insert(blocks);
+        Ok(())
+    }
+
+    /// Writes those of the blocks that the layer has, or those that it has not.
+    fn put_where(&self, held: bool, blocks: Range<u64>, bytes: &[u8]) -> io::Result<()> {
+        self.each_run(blocks.clone(), held, |run| {
+            let part =
+                ((run.start - blocks.start) * BLOCK) as usize..((run.end - blocks.start) * BLOCK) as usize;
+            self.data.write_at(run.start * BLOCK, &bytes[part])
+        })
+    }
+
+    /// After a write that did not fit: the file holds no block that the layer does not say it has.
+    pub fn take_back(&self, blocks: Range<u64>) -> io::Result<()> {
+        self.each_run(blocks, false, |run| self.data.punch(run.start * BLOCK..run.end * BLOCK))
+    }
+
+    fn each_run(
+        &self,
+        blocks: Range<u64>,
+        held: bool,
+        mut each: impl FnMut(Range<u64>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let (found, end) = self.index.read().data.run(at..blocks.end);
+            if found == held {
+                each(at..end)?;
+            }
+            at = end;
         }
         Ok(())
     }
@@ -201,7 +255,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Hides (or shows again) what is below. On disk after [`Layer::sync_mask`].
+    /// Hides (or shows again) what is below. On disk after [`Layer::sync_mask`]. When it does not fit nothing changes.
     pub fn set_mask(&self, blocks: Range<u64>, hidden: bool) -> io::Result<()> {
         let Some(file) = &self.mask else {
             return Ok(());
@@ -211,7 +265,12 @@ impl Layer {
         while at < blocks.end {
             let end = blocks.end.min((at / 8 + MASK_PIECE) * 8);
             let bytes = self.mask_bytes(at..end, hidden);
-            file.write_at(at / 8, &bytes)?;
+            if let Err(error) = file.write_at(at / 8, &bytes) {
+                if error.kind() == io::ErrorKind::StorageFull {
+                    self.restore_mask(&**file, blocks.start..end)?;
+                }
+                return Err(error);
+            }
             at = end;
         }
         let mut index = self.index.write();
@@ -222,6 +281,29 @@ impl Layer {
         }
         self.mask_written.fetch_add(1, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Writes what the mask says of these blocks, block of the file by block of the file, as far as a write that did not
+    /// fit can have come: the first that is not there ends it.
+    fn restore_mask(&self, file: &dyn File, blocks: Range<u64>) -> io::Result<()> {
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let end = blocks.end.min((at / 8 / BLOCK + 1) * BLOCK * 8);
+            let bytes = self.known_mask(at / 8..end.div_ceil(8));
+            match file.write_at(at / 8, &bytes) {
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(()),
+                other => other?,
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn known_mask(&self, bytes: Range<u64>) -> Vec<u8> {
+        let index = self.index.read();
+        let byte =
+            |at: u64| (0..8).fold(0, |byte, bit| byte | u8::from(index.mask.contains(at * 8 + bit)) << bit);
+        bytes.map(byte).collect()
     }
 
     /// The bytes of the mask that cover these blocks, with these blocks set or cleared and their neighbours as they

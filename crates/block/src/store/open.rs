@@ -1,10 +1,10 @@
 //! From a directory to an open store: created anew, or found and checked. Refuses what it does not understand.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, RwLock};
 
 use super::doubt;
@@ -89,7 +89,7 @@ fn assemble(disk: Arc<dyn Disk>, meta: Metadata, limits: Limits, lock: LockGuard
         intents,
         purging: PurgeControl::default(),
         adoptions: AtomicU64::new(0),
-        poison: OnceLock::new(),
+        poison: ArcSwapOption::empty(),
         _lock: lock,
     })
 }

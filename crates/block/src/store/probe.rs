@@ -13,7 +13,8 @@ pub(super) fn probe(disk: &dyn Disk) -> Result<()> {
     let unsuitable = |reason: String| StoreError::UnsuitableFileSystem { directory: disk.describe(), reason };
     let block = disk.block_size().map_err(StoreError::io("ask for the file system's block size"))?;
     if block != BLOCK {
-        return Err(unsuitable(format!("its blocks have {block} bytes instead of {BLOCK}")));
+        let advice = if block < BLOCK { " (make it anew with `mkfs.ext4 -b 4096`)" } else { "" };
+        return Err(unsuitable(format!("its blocks have {block} bytes instead of {BLOCK}{advice}")));
     }
     let outcome = try_out(disk);
     let removed = match disk.remove(SCRATCH) {

@@ -188,7 +188,8 @@ impl Store {
         Ok(digests.into())
     }
 
-    /// Makes the layer say exactly this of the ranges named; `data` is the content of the data runs.
+    /// Makes the layer say exactly this of the ranges named; `data` is the content of the data runs. What does not fit
+    /// leaves some of it done: whoever fills a layer compares before it counts on anything.
     pub fn layer_write(&self, id: LayerId, wanted: &[Run], data: &[u8]) -> Result<()> {
         self.usable()?;
         let _gate = self.gate.read();
@@ -219,8 +220,10 @@ impl Store {
                 let (bytes, after) = rest.split_at(content);
                 rest = after;
                 let _alone = self.stripes.alone(piece.offset);
-                set_piece(layer, piece, run.kind, bytes)
-                    .map_err(self.failed(|| format!("write to layer {id}")))?;
+                set_piece(layer, piece, run.kind, bytes).map_err(|error| {
+                    let undo = || layer.take_back(piece.blocks());
+                    self.without_room(error, undo, || format!("write to layer {id}"))
+                })?;
             }
         }
         Ok(())

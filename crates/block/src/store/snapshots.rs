@@ -96,7 +96,7 @@ impl Store {
 
     /// The files of a layer that did not come to be. When it is uncertain whether it did, they stay.
     fn forget_new(&self, id: LayerId) {
-        if self.poison.get().is_none() {
+        if self.poison.load().is_none() {
             remove_files(&*self.disk, id.0);
         }
     }

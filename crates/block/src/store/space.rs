@@ -45,4 +45,11 @@ impl SpaceGauge {
         known.taken += needed;
         Ok(())
     }
+
+    /// The file system said that it is full, whatever was known: the next one asks.
+    pub fn was_wrong(&self, disk: &dyn Disk, needed: u64) -> StoreError {
+        *self.known.lock() = Known::default();
+        let free = disk.space().map_or(0, |space| space.free);
+        StoreError::NoSpace { directory: disk.describe(), needed, free, reserve: self.reserve }
+    }
 }

@@ -8,10 +8,11 @@
 //!
 //! Reads take none of the first three: they work on the view they found.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use uuid::Uuid;
 
@@ -46,9 +47,23 @@ pub struct Store {
     pub(super) purging: PurgeControl,
     /// How often it became the beginning of a copy of another replica: frozen layers may be filled anew after that.
     pub(super) adoptions: AtomicU64,
-    /// Why the content on disk is uncertain. Linux forgets which pages it failed to write, so there is no way back.
-    pub(super) poison: OnceLock<String>,
+    pub(super) poison: ArcSwapOption<Poison>,
     pub(super) _lock: LockGuard,
+}
+
+/// Why nothing is served any more.
+pub(super) struct Poison {
+    reason: String,
+    harm: Harm,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Harm {
+    /// The disk had no room for all of a change: each of its blocks is old or new, and everything else is as it was.
+    /// Whoever takes the replica next knows what it did not hear to have succeeded.
+    InPart,
+    /// Linux forgets which pages it failed to write, so there is no way back.
+    Lost,
 }
 
 /// The right to change the metadata.
@@ -128,44 +143,80 @@ impl Store {
 
     /// After a sync that failed, what is read may be older than what was written: reads ask this last of all.
     pub(super) fn usable(&self) -> Result<()> {
-        match self.poison.get() {
+        match &*self.poison.load() {
             None => Ok(()),
-            Some(reason) => Err(StoreError::Poisoned { reason: reason.clone() }),
+            Some(poison) => Err(StoreError::Poisoned { reason: poison.reason.clone() }),
         }
+    }
+
+    /// Somebody opens or rebuilds the replica, and knows what it missed: that is all a full disk did to it.
+    pub fn forgive_full_disk(&self) {
+        self.poison.rcu(|poison| poison.clone().filter(|poison| poison.harm == Harm::Lost));
     }
 
     /// Once writes may be lost it is no longer the boot in which they were made.
     fn boot(&self) -> String {
-        match self.poison.get() {
-            None => self.boot.clone(),
-            Some(_) => format!("{}+lost", self.boot),
-        }
+        if self.lost_writes() { format!("{}+lost", self.boot) } else { self.boot.clone() }
     }
 
-    #[cfg(test)]
-    pub fn is_poisoned(&self) -> bool {
-        self.poison.get().is_some()
+    /// It stays so until the replica is opened anew.
+    pub(crate) fn lost_writes(&self) -> bool {
+        self.poison.load().as_ref().is_some_and(|poison| poison.harm == Harm::Lost)
     }
 
     /// After a change that failed half-way nobody knows what is on disk: no other change may follow.
     pub(super) fn poison_on_io(&self, error: &StoreError) {
         if let StoreError::Io { .. } = error {
-            let reason = error.to_string();
-            tracing::error!(directory = %self.disk.describe(), %reason, "the replica takes no more changes");
-            self.poison.get_or_init(|| {
-                if let Err(error) = doubt::raise(&*self.disk) {
-                    tracing::error!(%error, "cannot note that writes may be lost: rebuild this replica before using it");
-                }
-                reason
-            });
+            // Noted before anybody hears of it, so that nobody can start again without knowing.
+            if !self.lost_writes()
+                && let Err(error) = doubt::raise(&*self.disk)
+            {
+                tracing::error!(%error, "cannot note that writes may be lost: rebuild this replica before using it");
+            }
+            self.poison_with(error, Harm::Lost);
         }
     }
 
-    /// Makes the error of a change that failed half-way; `action` is worded only then.
-    pub(super) fn failed(
+    /// It never gets better by this.
+    fn poison_with(&self, error: &StoreError, harm: Harm) {
+        let reason = error.to_string();
+        tracing::error!(directory = %self.disk.describe(), %reason, "the replica takes no more changes");
+        let poison = Arc::new(Poison { reason, harm });
+        self.poison.rcu(|old| match old {
+            Some(old) if old.harm == Harm::Lost || harm == Harm::InPart => Some(old.clone()),
+            _ => Some(poison.clone()),
+        });
+    }
+
+    /// Makes the error of a change that failed. If it was for want of room and `undo` takes back what there is of it,
+    /// nothing happened; otherwise it failed half-way.
+    pub(super) fn without_room(
         &self,
+        source: io::Error,
+        undo: impl FnOnce() -> io::Result<()>,
         action: impl FnOnce() -> String,
-    ) -> impl FnOnce(std::io::Error) -> StoreError {
+    ) -> StoreError {
+        if source.kind() != io::ErrorKind::StorageFull {
+            return self.failed(action)(source);
+        }
+        match undo() {
+            Ok(()) => self.space.was_wrong(&*self.disk, 0),
+            Err(error) => self.failed(action)(error),
+        }
+    }
+
+    /// There was no room for a step of a change. When earlier steps stay, the change was made in part.
+    pub(super) fn in_part(&self, begun: bool, error: StoreError) -> StoreError {
+        if !begun || !matches!(error, StoreError::NoSpace { .. }) {
+            return error;
+        }
+        self.poison_with(&error, Harm::InPart);
+        let source = io::Error::new(io::ErrorKind::StorageFull, error.to_string());
+        StoreError::Io { action: "finish a change that was begun".to_owned(), source }
+    }
+
+    /// Makes the error of a change that failed half-way; `action` is worded only then.
+    pub(super) fn failed(&self, action: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> StoreError {
         move |source| {
             let error = StoreError::Io { action: action(), source };
             self.poison_on_io(&error);
@@ -203,10 +254,8 @@ impl Change<'_> {
         let store = self.store;
         match meta.save(&*store.disk) {
             Ok(()) => {}
-            Err(SaveError::Unchanged(error)) if error.kind() == std::io::ErrorKind::StorageFull => {
-                let free = store.disk.space().map_or(0, |space| space.free);
-                let directory = store.disk.describe();
-                return Err(StoreError::NoSpace { directory, needed: 0, free, reserve: 0 });
+            Err(SaveError::Unchanged(error)) if error.kind() == io::ErrorKind::StorageFull => {
+                return Err(store.space.was_wrong(&*store.disk, 0));
             }
             Err(SaveError::Unchanged(error)) => return Err(StoreError::io("replace the metadata")(error)),
             Err(SaveError::Unknown(error)) => {
@@ -224,7 +273,7 @@ impl Change<'_> {
 pub(super) fn remove_files(disk: &dyn Disk, files: Uuid) -> bool {
     let gone = |name: &str| match disk.remove(name) {
         Ok(()) => true,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => {
             tracing::warn!(directory = %disk.describe(), name, %error, "cannot remove the file of a dropped layer");
             false

@@ -1,5 +1,6 @@
 //! Keeps changes of the same part of the volume apart: writes share a stripe, whoever moves or drops blocks has it
-//! alone. Nobody ever waits for a second stripe while holding one exclusively, so there is no order to obey.
+//! alone. Nobody ever waits for a second stripe while holding one exclusively, and whoever shares one goes before those
+//! who only wait to have it alone, so there is no order to obey.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,6 +19,11 @@ impl Stripes {
 
     pub fn share(&self, offset: u64) -> RwLockReadGuard<'_, ()> {
         self.stripe(offset).read()
+    }
+
+    /// For whoever shares another one already: never waits for somebody who waits.
+    pub fn share_too(&self, offset: u64) -> RwLockReadGuard<'_, ()> {
+        self.stripe(offset).read_recursive()
     }
 
     pub fn alone(&self, offset: u64) -> RwLockWriteGuard<'_, ()> {

@@ -12,7 +12,7 @@ const BOUND: u64 = 128 * MIB;
 #[test]
 fn a_volume_of_64_tib_is_written_to_its_end_and_costs_what_it_holds() {
     on_one_thread(async {
-        let mut cluster = Cluster::with_flags(1, &["--size", "64TiB"]);
+        let mut cluster = Cluster::with_flags(3, &["--size", "64TiB"]);
         let end = LARGE - 4096;
         for round in 1..=3_u8 {
             let engine = cluster.engine("e", &["--size", "64TiB"]);
@@ -25,20 +25,24 @@ fn a_volume_of_64_tib_is_written_to_its_end_and_costs_what_it_holds() {
             }
             cluster.ctl("e", &["snapshot", "create", &format!("round-{round}")]);
             assert_eq!(cluster.ctl("e", &["verify"])["equal"], true);
-            for process in [&engine, cluster.replicas[0].as_ref().unwrap()] {
+            for process in cluster.replicas.iter().flatten().chain([&engine]) {
                 let peak = process.peak_memory();
                 assert!(peak < BOUND, "{} MiB: {}", peak / MIB, process.line);
             }
             // In order or not, the next start must not look at all of it.
             if round == 2 {
                 engine.kill();
-                cluster.kill_replica(0);
-                cluster.start_replica(0);
+                for replica in 0..3 {
+                    cluster.kill_replica(replica);
+                    cluster.start_replica(replica);
+                }
             } else {
                 engine.stop().await;
             }
         }
-        let used = cluster.disk_usage(0);
-        assert!(used < 16 * MIB, "{used} bytes are used for nine blocks");
+        for replica in 0..3 {
+            let used = cluster.disk_usage(replica);
+            assert!(used < 16 * MIB, "{used} bytes are used for nine blocks");
+        }
     });
 }

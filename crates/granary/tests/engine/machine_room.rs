@@ -10,7 +10,6 @@ use crate::lab::Lab;
 use crate::stamps::Stamps;
 
 #[test]
-#[ignore = "a replica whose write did not fit stays out until it is started again, however much space there is"]
 fn a_full_disk_is_left_behind_and_taken_back_when_there_is_room() {
     if !Lab::is_possible("a volume on disks that are full") {
         return;

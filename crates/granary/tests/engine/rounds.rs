@@ -196,18 +196,9 @@ impl Game {
                     // It was killed while it hung.
                     (Trouble::Hangs, None) => {}
                     (Trouble::CutOff, _) => self.cluster.lab().plug_cable(victim),
-                    (Trouble::DiskFull, _) => self.make_space(victim),
+                    (Trouble::DiskFull, _) => self.cluster.lab().free_disk(victim),
                 }
             }
-        }
-    }
-
-    fn make_space(&mut self, victim: usize) {
-        self.cluster.lab().free_disk(victim);
-        // A replica whose write did not fit trusts itself again only after a new start.
-        if self.cluster.replicas[victim].is_some() {
-            self.cluster.kill_replica(victim);
-            self.cluster.start_replica(victim);
         }
     }
 

@@ -171,7 +171,10 @@ impl Store {
         self.take_space(to, range)?;
         let bytes = &mut buffer[..range.len as usize];
         from.read_aside(range.offset, bytes).map_err(StoreError::io(format!("read layer {}", from.id)))?;
-        to.put(range.offset, bytes).map_err(self.failed(|| format!("write to layer {}", to.id)))
+        to.put(range.offset, bytes).map_err(|error| {
+            let undo = || to.take_back(range.blocks());
+            self.without_room(error, undo, || format!("write to layer {}", to.id))
+        })
     }
 
     fn hide_in(&self, to: &Layer, piece: Range) -> Result<()> {
@@ -179,8 +182,9 @@ impl Store {
         while !blocks.is_empty() {
             let (masked, end) = to.masked_run(blocks.clone());
             if !masked {
-                to.set_mask(blocks.start..end, true)
-                    .map_err(self.failed(|| format!("write the mask of layer {}", to.id)))?;
+                to.set_mask(blocks.start..end, true).map_err(|error| {
+                    self.without_room(error, || Ok(()), || format!("write the mask of layer {}", to.id))
+                })?;
             }
             blocks.start = end;
         }

@@ -3,6 +3,7 @@
 mod concurrency;
 mod damage;
 mod faults;
+mod full;
 mod model;
 mod reading;
 mod rebuilding;

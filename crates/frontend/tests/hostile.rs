@@ -112,6 +112,28 @@ fn clients_that_never_read_make_the_server_hold_little_and_do_not_stop_others() 
 }
 
 #[test]
+fn many_clients_that_never_read_hold_no_more_than_one_bound_for_all() {
+    on_one_thread(async {
+        let served = Served::new(64 * MIB).await;
+        let before = resident();
+        let mut sockets = Vec::new();
+        for _ in 0..16 {
+            let mut socket = connect(&served).await;
+            let reads: Vec<u8> = (0..20).flat_map(|_| request(0, 0, 32 << 20)).collect();
+            socket.write_all(&reads).await.unwrap();
+            sockets.push(socket);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        still_serves(&served).await;
+        let grown = resident().saturating_sub(before);
+        // 256 MiB for all and one request each; alone each of them could have 64 MiB and more.
+        assert!(grown < 900 * MIB, "{} MiB are held", grown / MIB);
+        drop(sockets);
+        served.server.stop().await;
+    });
+}
+
+#[test]
 fn strangers_that_say_nothing_make_room_for_a_client() {
     on_one_thread(async {
         let served = Served::new(MIB).await;

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::watch;
 
 use super::action::{Action, Rules};
+use super::budget::Share;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::reply::{Answer, Reply};
@@ -80,6 +81,7 @@ pub(crate) struct Connection<'a, B, F> {
     in_flight: InFlight<F>,
     /// Payload of the requests in flight.
     bytes: usize,
+    share: Share,
 }
 
 impl<'a, B, F> Connection<'a, B, F>
@@ -93,6 +95,7 @@ where
         orders: &'a Orders,
         size: watch::Receiver<u64>,
         rules: Rules,
+        share: Share,
         begin: B,
     ) -> Self {
         Self {
@@ -106,6 +109,7 @@ where
             outbox: Outbox::default(),
             in_flight: InFlight::new(),
             bytes: 0,
+            share,
         }
     }
 
@@ -134,6 +138,7 @@ where
             let waiting = self.begin_received()?;
             self.gather(cx);
             self.send(cx);
+            self.share.set(self.held());
             if waiting && self.has_room() {
                 continue;
             }
@@ -158,8 +163,10 @@ where
         self.bytes + self.outbox.len()
     }
 
-    fn has_room(&self) -> bool {
-        self.phase == Phase::Open && !self.in_flight.is_full() && self.held() < MAX_BYTES
+    fn has_room(&mut self) -> bool {
+        let held = self.held();
+        self.share.set(held);
+        self.phase == Phase::Open && !self.in_flight.is_full() && held < MAX_BYTES && self.share.has_room()
     }
 
     /// Begins what has arrived; whether something may be left because there is no room.

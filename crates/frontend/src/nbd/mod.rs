@@ -1,6 +1,7 @@
 //! The Network Block Device protocol: a server for one volume, and a client that is a volume.
 
 mod action;
+mod budget;
 mod client;
 mod connection;
 mod frozen;

@@ -13,6 +13,7 @@ use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
 use super::action::Rules;
+use super::budget::{Budget, Share};
 use super::connection::{Connection, Ended};
 use super::frozen::{FrozenConnection, FrozenListener, FrozenServer, State};
 use super::handshake::{Client, shake_hands};
@@ -32,6 +33,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// More clients than this wait in the socket's own queue, unless one that has not asked for its export yet can make
 /// room: a handshake takes a moment, so whoever has been at it longest is no client.
 const MAX_CLIENTS: usize = 256;
+/// Payload that all clients together may have with us, and one request each.
+const MAX_BYTES: usize = 256 << 20;
 /// After a failed accept (no more descriptors, say) there is nothing to do but wait.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -57,6 +60,7 @@ struct Shared<V> {
     export: Export<V>,
     /// Oldest first.
     clients: RefCell<Vec<Guest>>,
+    budget: Rc<Budget>,
 }
 
 struct Guest {
@@ -90,7 +94,7 @@ impl<V: Volume> Export<V> {
 
 impl<V: Volume> Server<V> {
     pub fn new(export: Export<V>) -> Self {
-        let shared = Shared { export, clients: RefCell::default() };
+        let shared = Shared { export, clients: RefCell::default(), budget: Budget::new(MAX_BYTES) };
         Self { shared: Rc::new(shared), listeners: RefCell::default() }
     }
 
@@ -259,7 +263,8 @@ impl<V: Volume> Shared<V> {
         let mut size = self.export.volume.size();
         let rules = Rules { size: *size.borrow_and_update(), read_only: self.export.read_only, session };
         let begin = |request, action, payload| perform(self.export.volume.clone(), request, action, payload);
-        let connection = Connection::new(&mut stream, orders, size, rules, begin);
+        let share = Share::of(&self.budget);
+        let connection = Connection::new(&mut stream, orders, size, rules, share, begin);
         match connection.resuming(input, output).run().await? {
             Ended::Frozen { input, output } if !stream.is_tls() => {
                 FrozenConnection::new(Client { stream, input, output }, State::Transmitting(session))

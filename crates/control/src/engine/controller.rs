@@ -1,0 +1,144 @@
+//! Brings the process of one engine to where its object says, and tells what became of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use granary_api::longhorn::{Engine, EngineStatus, Frontend, InstanceState, InstanceStatus};
+use granary_instance::client::ProxyClient;
+use granary_instance::wire::process::ProcessSpec;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::runtime::controller::Action;
+
+use super::running;
+use crate::context::{Context, Failed};
+use crate::process::{self, Step, Wanted};
+use crate::{finalizer, store};
+
+/// How long after the end of a process its instance manager may still speak of it.
+const SOON: Duration = Duration::from_secs(1);
+/// An engine tells nothing by itself, so it is asked.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+
+/// What outlives one look at an engine.
+pub struct Controller {
+    pub context: Arc<Context>,
+    /// Replicas that are being filled, by engine and address.
+    pub(super) filling: parking_lot::Mutex<BTreeSet<(String, String)>>,
+}
+
+impl Controller {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context, filling: parking_lot::Mutex::default() }
+    }
+}
+
+pub async fn reconcile(engine: Arc<Engine>, controller: Arc<Controller>) -> Result<Action, Failed> {
+    let context = &controller.context;
+    let is_deleted = engine.metadata.deletion_timestamp.is_some();
+    let before = engine.status.clone().unwrap_or_default();
+    let wants = engine.spec.instance.desire_state == Some(InstanceState::Running) && !is_deleted;
+    let wanted = if wants { Wanted::Running } else { Wanted::Stopped };
+    let instance = advance(&engine, context, wanted, &before.instance).await?;
+    let state = instance.current_state.clone();
+    if is_deleted && (state == Some(InstanceState::Stopped) || before.instance.uuid.is_none()) {
+        finalizer::remove(&context.api::<Engine>(), &*engine).await?;
+        return Ok(Action::await_change());
+    }
+    let after = match state {
+        Some(InstanceState::Running) => {
+            let status = EngineStatus { instance, ..before.clone() };
+            running::look_after(&controller, &engine, status).await?
+        }
+        // What is known of replicas is only true while it runs; its size stays.
+        Some(InstanceState::Unknown) => EngineStatus { instance, ..before.clone() },
+        _ => EngineStatus {
+            instance,
+            current_size: before.current_size,
+            extra: before.extra.clone(),
+            ..EngineStatus::default()
+        },
+    };
+    let again = match after.instance.current_state {
+        Some(InstanceState::Running) => Action::requeue(ASK_AGAIN),
+        Some(InstanceState::Starting | InstanceState::Stopping) => Action::requeue(SOON),
+        _ => Action::await_change(),
+    };
+    if after != before {
+        store::status(&context.api(), &Engine { status: Some(after), ..(*engine).clone() }).await?;
+    }
+    Ok(again)
+}
+
+async fn advance(
+    engine: &Engine,
+    context: &Context,
+    wanted: Wanted,
+    before: &InstanceStatus,
+) -> Result<InstanceStatus, Failed> {
+    let name = engine.name_any();
+    let node = engine.spec.instance.node_id.as_deref().unwrap_or_default();
+    let Some((manager, ip)) = context.manager_of(node).await? else {
+        let is_known = before.uuid.is_some();
+        return Ok(if is_known { process::unknown(before) } else { process::stopped() });
+    };
+    let (manager, connection) = (manager.name_any(), context.managers.connection(&ip));
+    let found = process::get(&connection, &name).await?;
+    let was_started =
+        before.uuid.is_some() && before.instance_manager_name.as_deref() == Some(manager.as_str());
+    Ok(match process::next(wanted, found.as_ref(), was_started) {
+        Step::Create => {
+            let made = process::create(&connection, spec(engine)?).await?;
+            process::starting(&manager, &ip, &made)
+        }
+        Step::Delete { uuid } => {
+            process::delete(&connection, &name, &uuid).await?;
+            process::stopping(before)
+        }
+        Step::Starting => process::starting(&manager, &ip, &found.unwrap_or_default()),
+        Step::Running => process::running(&manager, &ip, &found.unwrap_or_default()),
+        Step::Stopping => process::stopping(before),
+        Step::Stopped => process::stopped(),
+        Step::Failed(why) => process::failed(before, &why, Timestamp::now().as_second()),
+    })
+}
+
+/// The engine behind the proxy of its instance manager.
+pub(super) fn client(
+    context: &Context,
+    engine: &Engine,
+    status: &InstanceStatus,
+) -> Result<ProxyClient, Failed> {
+    let name = engine.name_any();
+    let lacks = |what| Failed::Incomplete(format!("engine {name}"), what);
+    let ip = status.ip.as_deref().ok_or_else(|| lacks("status.ip"))?;
+    let volume = engine.spec.instance.volume_name.as_deref().ok_or_else(|| lacks("volumeName"))?;
+    let address = process::address(status).ok_or_else(|| lacks("status.port"))?;
+    Ok(ProxyClient::new(context.managers.connection(ip), &address, volume, &name))
+}
+
+fn spec(engine: &Engine) -> Result<ProcessSpec, Failed> {
+    let name = engine.name_any();
+    let lacks = |what| Failed::Incomplete(format!("engine {name}"), what);
+    let spec = &engine.spec;
+    let volume = spec.instance.volume_name.as_deref().ok_or_else(|| lacks("volumeName"))?;
+    let mut args = vec!["engine".to_owned(), "--volume".to_owned(), volume.to_owned()];
+    for address in spec.replica_address_map.iter().flatten().map(|(_, address)| address) {
+        args.extend(["--replica".to_owned(), address.clone()]);
+    }
+    match (spec.disable_frontend, spec.frontend) {
+        (Some(true), _) | (_, None | Some(Frontend::Unset)) => {}
+        (_, Some(Frontend::BlockDev)) => {
+            args.extend(["--frontend".to_owned(), format!("device:///dev/longhorn/{volume}")]);
+        }
+        (_, Some(_)) => return Err(lacks("a frontend that there is: blockdev, or none")),
+    }
+    Ok(ProcessSpec {
+        name: name.clone(),
+        binary: "granary".to_owned(),
+        args,
+        port_count: 1,
+        port_args: Vec::new(),
+    })
+}

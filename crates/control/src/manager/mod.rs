@@ -1,0 +1,7 @@
+//! InstanceManager: one for each node, in a pod of its own; what it says of its processes is passed on as its status.
+
+mod controller;
+mod follow;
+mod pod;
+
+pub use controller::{Controller, reconcile};

@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use granary_api::longhorn::{InstanceManager, InstanceManagerState};
+use granary_api::longhorn::{InstanceManager, InstanceManagerState, Setting};
 use granary_instance::client::{ClientError, Connection, Pool, Target};
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
+
+use crate::manager;
+use crate::setting::{Values, catalogue};
 
 pub struct Context {
     pub client: Client,
@@ -23,6 +27,16 @@ pub struct Managers {
     /// Of their process service.
     port: u16,
     tls_dir: Option<PathBuf>,
+}
+
+/// An instance manager that answers.
+pub struct Reached {
+    pub name: String,
+    pub connection: Arc<Connection>,
+    /// Where it answers.
+    pub ip: String,
+    /// Where data reaches its processes, or why it does not.
+    pub storage_ip: Result<String, String>,
 }
 
 /// Why an object could not be brought to where it should be. It is tried again.
@@ -68,17 +82,24 @@ impl Context {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// The instance manager of a node, when it is known to answer, and its address.
-    pub async fn manager_of(&self, node: &str) -> Result<Option<(InstanceManager, String)>, Failed> {
-        let managers: Api<InstanceManager> = self.api();
-        let managers = managers.list(&ListParams::default()).await?;
+    /// The instance manager of a node, when it is known to answer.
+    pub async fn manager_of(&self, node: &str) -> Result<Option<Reached>, Failed> {
+        let managers = self.api::<InstanceManager>().list(&ListParams::default()).await?;
         let running = managers.items.into_iter().find_map(|manager| {
             let status = manager.status.as_ref()?;
             let answers = status.current_state == Some(InstanceManagerState::Running);
             let is_there = manager.spec.node_id.as_deref() == Some(node);
             let ip = status.ip.clone().filter(|ip| answers && is_there && !ip.is_empty())?;
-            Some((manager, ip))
+            Some((manager.name_any(), ip))
         });
-        Ok(running)
+        let Some((name, ip)) = running else { return Ok(None) };
+        let Some(pod) = self.api::<Pod>().get_opt(&name).await? else { return Ok(None) };
+        let network = self.values().await?.text(catalogue::STORAGE_NETWORK).to_owned();
+        let storage_ip = manager::storage_ip(&network, &pod, &ip);
+        Ok(Some(Reached { connection: self.managers.connection(&ip), name, ip, storage_ip }))
+    }
+
+    pub async fn values(&self) -> Result<Values, Failed> {
+        Ok(Values::of(&self.api::<Setting>().list(&ListParams::default()).await?.items))
     }
 }

@@ -5,6 +5,7 @@ pub mod context;
 pub mod engine;
 mod finalizer;
 pub mod manager;
+pub mod node;
 mod process;
 pub mod replica;
 mod run;

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Failed};
-use crate::{engine, manager, replica, setting, volume};
+use crate::{engine, manager, node, replica, setting, volume};
 
 /// A write that was overtaken by another is tried again soon; so is an instance manager that does not answer.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -31,6 +31,14 @@ pub async fn run(context: Arc<Context>, stopping: CancellationToken) -> kube::Re
 
     let manager =
         Controller::new(context.api::<InstanceManager>(), config()).owns(context.api::<Pod>(), config());
+    let known = manager.store();
+    let manager = manager.watches(context.api::<Setting>(), config(), move |_| all(&known.state()));
+    let node = Controller::new(context.api::<Node>(), config())
+        .owns(context.api::<InstanceManager>(), config())
+        .watches(context.api::<Replica>(), config(), |replica| {
+            let node = replica.spec.instance.node_id.as_deref()?;
+            Some(ObjectRef::new(node).within(replica.namespace().as_deref().unwrap_or_default()))
+        });
     let replica = Controller::new(context.api::<Replica>(), config());
     let known = replica.store();
     let replica = replica.watches(context.api::<InstanceManager>(), config(), move |manager| {
@@ -46,9 +54,7 @@ pub async fn run(context: Arc<Context>, stopping: CancellationToken) -> kube::Re
         .watches(context.api::<Replica>(), config(), |replica| of_volume(&replica));
     let known = volume.store();
     // Any of these may be what a volume waits for.
-    let everyone = move || -> Vec<ObjectRef<Volume>> {
-        known.state().iter().map(|volume| ObjectRef::from_obj(&**volume)).collect()
-    };
+    let everyone = move || all(&known.state());
     let (by_manager, by_node, by_setting) = (everyone.clone(), everyone.clone(), everyone);
     let volume = volume
         .watches(context.api::<InstanceManager>(), config(), move |_| by_manager())
@@ -56,6 +62,7 @@ pub async fn run(context: Arc<Context>, stopping: CancellationToken) -> kube::Re
         .watches(context.api::<Setting>(), config(), move |_| by_setting());
 
     tokio::join!(
+        drive("node", node, node::reconcile, context.clone(), &stopping),
         drive("instance-manager", manager, manager::reconcile, managers, &stopping),
         drive("replica", replica, replica::reconcile, context.clone(), &stopping),
         drive("engine", engine, engine::reconcile, engines, &stopping),
@@ -84,6 +91,10 @@ async fn drive<K, C, F>(
     };
     let stopped = async move { stopping.cancelled().await };
     controller.graceful_shutdown_on(stopped).run(reconcile, retry, context).for_each(|_| async {}).await;
+}
+
+fn all<K: Resource<DynamicType = ()>>(objects: &[Arc<K>]) -> Vec<ObjectRef<K>> {
+    objects.iter().map(|object| ObjectRef::from_obj(&**object)).collect()
 }
 
 /// The objects whose processes an instance manager has.

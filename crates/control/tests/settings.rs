@@ -1,5 +1,7 @@
 //! Settings on a running API: the defaults that are made, and the changes that are refused.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use granary_api::cni::NetworkAttachmentDefinition;

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use granary_api::longhorn::{Engine, EngineStatus, Frontend, InstanceState, InstanceStatus};
+use granary_api::longhorn::{Engine, EngineStatus, Frontend, InstanceState, InstanceStatus, Volume};
 use granary_instance::client::ProxyClient;
 use granary_instance::wire::process::ProcessSpec;
-use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
 
 use super::running;
 use crate::context::{Context, Failed};
-use crate::process::{self, Step, Wanted};
+use crate::process::{self, Wanted};
+use crate::setting::catalogue;
 use crate::{finalizer, store};
 
 /// How long after the end of a process its instance manager may still speak of it.
@@ -38,9 +38,11 @@ pub async fn reconcile(engine: Arc<Engine>, controller: Arc<Controller>) -> Resu
     let context = &controller.context;
     let is_deleted = engine.metadata.deletion_timestamp.is_some();
     let before = engine.status.clone().unwrap_or_default();
-    let wants = engine.spec.instance.desire_state == Some(InstanceState::Running) && !is_deleted;
-    let wanted = if wants { Wanted::Running } else { Wanted::Stopped };
-    let instance = advance(&engine, context, wanted, &before.instance).await?;
+    let (name, node) = (engine.name_any(), engine.spec.instance.node_id.as_deref());
+    let wanted = Wanted::of(&engine.spec.instance, is_deleted);
+    let quorum = quorum(context, &engine).await?;
+    let instance =
+        process::advance(context, &name, node, wanted, &before.instance, |_| spec(&engine, quorum)).await?;
     let state = instance.current_state.clone();
     if is_deleted && (state == Some(InstanceState::Stopped) || before.instance.uuid.is_none()) {
         finalizer::remove(&context.api::<Engine>(), &*engine).await?;
@@ -71,39 +73,6 @@ pub async fn reconcile(engine: Arc<Engine>, controller: Arc<Controller>) -> Resu
     Ok(again)
 }
 
-async fn advance(
-    engine: &Engine,
-    context: &Context,
-    wanted: Wanted,
-    before: &InstanceStatus,
-) -> Result<InstanceStatus, Failed> {
-    let name = engine.name_any();
-    let node = engine.spec.instance.node_id.as_deref().unwrap_or_default();
-    let Some((manager, ip)) = context.manager_of(node).await? else {
-        let is_known = before.uuid.is_some();
-        return Ok(if is_known { process::unknown(before) } else { process::stopped() });
-    };
-    let (manager, connection) = (manager.name_any(), context.managers.connection(&ip));
-    let found = process::get(&connection, &name).await?;
-    let was_started =
-        before.uuid.is_some() && before.instance_manager_name.as_deref() == Some(manager.as_str());
-    Ok(match process::next(wanted, found.as_ref(), was_started) {
-        Step::Create => {
-            let made = process::create(&connection, spec(engine)?).await?;
-            process::starting(&manager, &ip, &made)
-        }
-        Step::Delete { uuid } => {
-            process::delete(&connection, &name, &uuid).await?;
-            process::stopping(before)
-        }
-        Step::Starting => process::starting(&manager, &ip, &found.unwrap_or_default()),
-        Step::Running => process::running(&manager, &ip, &found.unwrap_or_default()),
-        Step::Stopping => process::stopping(before),
-        Step::Stopped => process::stopped(),
-        Step::Failed(why) => process::failed(before, &why, Timestamp::now().as_second()),
-    })
-}
-
 /// The engine behind the proxy of its instance manager.
 pub(super) fn client(
     context: &Context,
@@ -118,12 +87,23 @@ pub(super) fn client(
     Ok(ProxyClient::new(context.managers.connection(ip), &address, volume, &name))
 }
 
-fn spec(engine: &Engine) -> Result<ProcessSpec, Failed> {
+/// With three replicas, writes need two of them, and in return the volume starts without a node that died: any two
+/// know what was acknowledged. With fewer, the one that is away may know more than the rest.
+async fn quorum(context: &Context, engine: &Engine) -> Result<u32, Failed> {
+    let name = engine.spec.instance.volume_name.as_deref().unwrap_or_default();
+    let volume = context.api::<Volume>().get_opt(name).await?;
+    let replicas = volume.and_then(|volume| volume.spec.number_of_replicas).filter(|count| *count > 0);
+    let default = i64::try_from(context.values().await?.number(catalogue::REPLICA_COUNT)).unwrap_or(1);
+    Ok(if replicas.unwrap_or(default) >= 3 { 2 } else { 1 })
+}
+
+fn spec(engine: &Engine, quorum: u32) -> Result<ProcessSpec, Failed> {
     let name = engine.name_any();
     let lacks = |what| Failed::Incomplete(format!("engine {name}"), what);
     let spec = &engine.spec;
     let volume = spec.instance.volume_name.as_deref().ok_or_else(|| lacks("volumeName"))?;
     let mut args = vec!["engine".to_owned(), "--volume".to_owned(), volume.to_owned()];
+    args.extend(["--min-in-sync".to_owned(), quorum.to_string()]);
     for address in spec.replica_address_map.iter().flatten().map(|(_, address)| address) {
         args.extend(["--replica".to_owned(), address.clone()]);
     }

@@ -1,11 +1,12 @@
 //! Keeps the pod of one instance manager, and follows whoever answers in it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use granary_api::longhorn::{InstanceManager, InstanceManagerState, InstanceManagerStatus};
+use granary_api::constants::cni::NETWORKS_ANNOTATION;
+use granary_api::longhorn::{InstanceManager, InstanceManagerState, InstanceManagerStatus, InstanceProcess};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 use tokio::task::AbortHandle;
@@ -13,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::follow::follow;
 use super::pod::{Shape, pod};
 use crate::context::{Context, Failed};
-use crate::setting::{Values, catalogue};
+use crate::setting::catalogue;
 use crate::store;
 
 pub struct Controller {
@@ -60,11 +61,18 @@ pub async fn reconcile(manager: Arc<InstanceManager>, controller: Arc<Controller
         return Ok(Action::await_change());
     }
     let pods: Api<Pod> = context.api();
+    let wanted = wanted_pod(context, &manager).await?;
     let Some(pod) = pods.get_opt(&name).await? else {
         controller.leave(&name);
-        make_pod(context, &manager, &pods).await?;
+        pods.create(&PostParams::default(), &wanted).await?;
         return tell(context, &manager, InstanceManagerState::Starting).await;
     };
+    let networks = |pod: &Pod| pod.annotations().get(NETWORKS_ANNOTATION).cloned();
+    if networks(&pod) != networks(&wanted) && is_idle(&manager) {
+        tracing::info!(manager = name, "made anew for another storage network");
+        pods.delete(&name, &DeleteParams::default()).await?;
+        return Ok(Action::await_change());
+    }
     let status = pod.status.clone().unwrap_or_default();
     let ip = status.pod_ip.unwrap_or_default();
     match status.phase.as_deref() {
@@ -75,7 +83,7 @@ pub async fn reconcile(manager: Arc<InstanceManager>, controller: Arc<Controller
         Some("Failed" | "Succeeded") => {
             controller.leave(&name);
             // The next one finds the processes of this one and goes on with them.
-            pods.delete(&name, &kube::api::DeleteParams::default()).await?;
+            pods.delete(&name, &DeleteParams::default()).await?;
             tell(context, &manager, InstanceManagerState::Error).await
         }
         _ => {
@@ -85,18 +93,24 @@ pub async fn reconcile(manager: Arc<InstanceManager>, controller: Arc<Controller
     }
 }
 
-async fn make_pod(context: &Context, manager: &InstanceManager, pods: &Api<Pod>) -> Result<(), Failed> {
-    let settings = context.api().list(&kube::api::ListParams::default()).await?;
-    let values = Values::of(&settings.items);
+/// Nothing runs there that would notice.
+fn is_idle(manager: &InstanceManager) -> bool {
+    let Some(status) = &manager.status else { return true };
+    let is_empty = |processes: &Option<BTreeMap<String, InstanceProcess>>| {
+        processes.as_ref().is_none_or(BTreeMap::is_empty)
+    };
+    is_empty(&status.instance_engines) && is_empty(&status.instance_replicas)
+}
+
+async fn wanted_pod(context: &Context, manager: &InstanceManager) -> Result<Pod, Failed> {
+    let values = context.values().await?;
     let shape = Shape {
         port: context.managers.port(),
         tls_dir: context.managers.tls_dir().map(|directory| directory.display().to_string()),
         data_path: values.text(catalogue::DATA_PATH).to_owned(),
         storage_network: values.text(catalogue::STORAGE_NETWORK).to_owned(),
     };
-    let pod = pod(manager, &shape).map_err(kube::Error::SerdeError)?;
-    pods.create(&PostParams::default(), &pod).await?;
-    Ok(())
+    Ok(pod(manager, &shape).map_err(kube::Error::SerdeError)?)
 }
 
 async fn tell(

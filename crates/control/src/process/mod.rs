@@ -1,10 +1,14 @@
 //! What engines and replicas have in common: a process of an instance manager, and the status that tells of it.
 
+mod advance;
 mod lifecycle;
 mod status;
 
-pub use lifecycle::{Step, Wanted, next};
-pub use status::{address, failed, running, seconds, starting, stopped, stopping, time, unknown};
+pub use advance::advance;
+pub use lifecycle::Wanted;
+#[cfg(test)]
+pub use status::failed;
+pub use status::{address, seconds, time};
 
 use granary_instance::client::{ClientError, Connection};
 use granary_instance::wire::process::{
@@ -12,7 +16,7 @@ use granary_instance::wire::process::{
 };
 
 /// The process as its instance manager has it now.
-pub async fn get(connection: &Connection, name: &str) -> Result<Option<ProcessResponse>, ClientError> {
+async fn get(connection: &Connection, name: &str) -> Result<Option<ProcessResponse>, ClientError> {
     let request = ProcessGetRequest { name: name.to_owned() };
     match connection.processes()?.process_get(request).await {
         Ok(response) => Ok(Some(response.into_inner())),
@@ -23,14 +27,14 @@ pub async fn get(connection: &Connection, name: &str) -> Result<Option<ProcessRe
     }
 }
 
-pub async fn create(connection: &Connection, spec: ProcessSpec) -> Result<ProcessResponse, ClientError> {
+async fn create(connection: &Connection, spec: ProcessSpec) -> Result<ProcessResponse, ClientError> {
     let request = ProcessCreateRequest { spec: Some(spec) };
     let response = connection.processes()?.process_create(request).await;
     response.map(tonic::Response::into_inner).map_err(|status| connection.told(&status))
 }
 
 /// One that is gone already is fine.
-pub async fn delete(connection: &Connection, name: &str, uuid: &str) -> Result<(), ClientError> {
+async fn delete(connection: &Connection, name: &str, uuid: &str) -> Result<(), ClientError> {
     let request = ProcessDeleteRequest { name: name.to_owned(), uuid: uuid.to_owned() };
     match connection.processes()?.process_delete(request).await {
         Ok(_) => Ok(()),

@@ -43,21 +43,21 @@ pub fn unknown(before: &InstanceStatus) -> InstanceStatus {
     InstanceStatus { current_state: Some(InstanceState::Unknown), ..before.clone() }
 }
 
-pub fn starting(manager: &str, ip: &str, process: &ProcessResponse) -> InstanceStatus {
+pub fn starting(manager: &str, ip: &str, data: &str, process: &ProcessResponse) -> InstanceStatus {
     InstanceStatus {
         current_state: Some(InstanceState::Starting),
         starting: Some(true),
         started: Some(false),
-        ..running(manager, ip, process)
+        ..running(manager, ip, data, process)
     }
 }
 
-pub fn running(manager: &str, ip: &str, process: &ProcessResponse) -> InstanceStatus {
+pub fn running(manager: &str, ip: &str, data: &str, process: &ProcessResponse) -> InstanceStatus {
     let status = process.status.clone().unwrap_or_default();
     InstanceStatus {
         instance_manager_name: Some(manager.to_owned()),
         ip: Some(ip.to_owned()),
-        storage_ip: Some(ip.to_owned()),
+        storage_ip: Some(data.to_owned()),
         port: Some(i64::from(status.port_start)),
         started: Some(true),
         uuid: Some(status.uuid),

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use granary_api::longhorn::{InstanceState, InstanceStatus, Replica, ReplicaStatus};
+use granary_api::longhorn::{InstanceState, Replica, ReplicaStatus};
 use granary_instance::wire::process::ProcessSpec;
-use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
 
 use crate::context::{Context, Failed};
-use crate::process::{self, Step, Wanted};
+use crate::process::{self, Wanted};
 use crate::{finalizer, store};
 
 /// Data is below this directory of a disk.
@@ -21,9 +20,9 @@ const SOON: Duration = Duration::from_secs(1);
 pub async fn reconcile(replica: Arc<Replica>, context: Arc<Context>) -> Result<Action, Failed> {
     let is_deleted = replica.metadata.deletion_timestamp.is_some();
     let before = replica.status.clone().unwrap_or_default().instance;
-    let wants = replica.spec.instance.desire_state == Some(InstanceState::Running) && !is_deleted;
-    let wanted = if wants { Wanted::Running } else { Wanted::Stopped };
-    let after = advance(&replica, &context, wanted, &before).await?;
+    let (name, node) = (replica.name_any(), replica.spec.instance.node_id.as_deref());
+    let wanted = Wanted::of(&replica.spec.instance, is_deleted);
+    let after = process::advance(&context, &name, node, wanted, &before, |ip| spec(&replica, ip)).await?;
     let has_ended = after.current_state == Some(InstanceState::Stopped);
     if is_deleted && (has_ended || before.uuid.is_none()) {
         finalizer::remove(&context.api::<Replica>(), &*replica).await?;
@@ -37,39 +36,6 @@ pub async fn reconcile(replica: Arc<Replica>, context: Arc<Context>) -> Result<A
         store::status(&context.api(), &changed).await?;
     }
     Ok(if is_passing { Action::requeue(SOON) } else { Action::await_change() })
-}
-
-async fn advance(
-    replica: &Replica,
-    context: &Context,
-    wanted: Wanted,
-    before: &InstanceStatus,
-) -> Result<InstanceStatus, Failed> {
-    let name = replica.name_any();
-    let node = replica.spec.instance.node_id.as_deref().unwrap_or_default();
-    let Some((manager, ip)) = context.manager_of(node).await? else {
-        let is_known = before.uuid.is_some();
-        return Ok(if is_known { process::unknown(before) } else { process::stopped() });
-    };
-    let (manager, connection) = (manager.name_any(), context.managers.connection(&ip));
-    let found = process::get(&connection, &name).await?;
-    let was_started =
-        before.uuid.is_some() && before.instance_manager_name.as_deref() == Some(manager.as_str());
-    Ok(match process::next(wanted, found.as_ref(), was_started) {
-        Step::Create => {
-            let made = process::create(&connection, spec(replica, &ip)?).await?;
-            process::starting(&manager, &ip, &made)
-        }
-        Step::Delete { uuid } => {
-            process::delete(&connection, &name, &uuid).await?;
-            process::stopping(before)
-        }
-        Step::Starting => process::starting(&manager, &ip, &found.unwrap_or_default()),
-        Step::Running => process::running(&manager, &ip, &found.unwrap_or_default()),
-        Step::Stopping => process::stopping(before),
-        Step::Stopped => process::stopped(),
-        Step::Failed(why) => process::failed(before, &why, Timestamp::now().as_second()),
-    })
 }
 
 fn spec(replica: &Replica, ip: &str) -> Result<ProcessSpec, Failed> {

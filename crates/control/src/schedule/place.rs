@@ -73,9 +73,10 @@ impl<'a> Used<'a> {
 
 fn node_obstacle(request: &Request, rules: &Rules, node: &Node, used: &Used<'_>) -> Option<Obstacle> {
     let missing = missing(&request.node_selector, &node.tags);
-    match &request.only_node {
-        Some(only) if *only != node.name => return Some(Obstacle::OtherNodeOnly(only.clone())),
-        _ => {}
+    if let Some(only) = &request.only_node
+        && *only != node.name
+    {
+        return Some(Obstacle::OtherNodeOnly(only.clone()));
     }
     if !node.ready {
         Some(Obstacle::NodeNotReady)

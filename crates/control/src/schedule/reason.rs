@@ -120,7 +120,7 @@ fn bytes(count: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match UNITS.iter().find(|(_, shift)| count >> shift > 0) {
         Some((unit, shift)) => {
-            let tenths = u128::from(count) * 10 >> shift;
+            let tenths = (u128::from(count) * 10) >> shift;
             format!("{}.{} {unit}", tenths / 10, tenths % 10)
         }
         None => format!("{count} B"),

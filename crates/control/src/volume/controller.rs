@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use granary_api::constants::longhorn::{FINALIZER, VOLUME_LABEL};
-use granary_api::longhorn::{Condition, Engine, InstanceManager, Replica, Setting, Volume, VolumeStatus};
+use granary_api::longhorn::{Condition, Engine, InstanceManager, Replica, Volume, VolumeStatus};
 use granary_api::wire::ConditionStatus;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -16,7 +16,6 @@ use super::state::step;
 use super::view::{Parts, seen};
 use crate::context::{Context, Failed};
 use crate::schedule::NoPlace;
-use crate::setting::Values;
 use crate::{process, store};
 
 pub async fn reconcile(volume: Arc<Volume>, context: Arc<Context>) -> Result<Action, Failed> {
@@ -31,8 +30,7 @@ pub async fn reconcile(volume: Arc<Volume>, context: Arc<Context>) -> Result<Act
     let engines = context.api::<Engine>().list(&own).await?.items;
     let replicas = context.api::<Replica>().list(&own).await?.items;
     let managers = context.api::<InstanceManager>().list(&ListParams::default()).await?.items;
-    let settings = context.api::<Setting>().list(&ListParams::default()).await?.items;
-    let values = Values::of(&settings);
+    let values = context.values().await?;
     let parts = Parts {
         volume: &volume,
         engine: engines.first(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use granary_api::constants::longhorn::SYSTEM_NAMESPACE;
-use granary_api::longhorn::{Engine, InstanceManager, Node, Replica, Volume};
+use granary_api::longhorn::{Engine, Node, Replica, Volume};
 use granary_apiserver::{ApiServer, store};
 use granary_control::{Context, Managers};
 use granary_instance::client::{Connection, Target};
@@ -87,13 +87,7 @@ impl House {
         nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
 
         self.managers.push(start_manager(&self.home, number, self.port));
-        let manager = format!("instance-manager-{name}");
-        let object = json!({
-            "apiVersion": "longhorn.io/v1beta2", "kind": "InstanceManager", "metadata": { "name": manager },
-            "spec": { "nodeID": name, "type": "aio", "dataEngine": "v1" },
-        });
-        self.api().create(&PostParams::default(), &typed::<InstanceManager>(object)).await.unwrap();
-        let pods = self.api::<Pod>();
+        let (pods, manager) = (self.api::<Pod>(), format!("instance-manager-{name}"));
         until("a pod for the instance manager", || async { pods.get_opt(&manager).await.unwrap() }).await;
         let status = json!({ "status": { "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] } });
         pods.patch_status(&manager, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
@@ -135,6 +129,28 @@ impl House {
 
     pub async fn replicas(&self) -> Vec<Replica> {
         self.api::<Replica>().list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// With everything that runs there.
+    pub fn kill_node(&mut self, number: usize) {
+        self.managers[number].kill().unwrap();
+        self.managers[number].wait().unwrap();
+        let state = self.home.path().join(format!("state-{number}"));
+        for entry in std::fs::read_dir(state).unwrap().flatten() {
+            let text = std::fs::read(entry.path()).unwrap_or_default();
+            let Ok(record) = serde_json::from_slice::<Value>(&text) else { continue };
+            let (Some(run), Some(pid)) = (record["run"].as_str(), record["process"][0].as_i64()) else {
+                continue;
+            };
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            if String::from_utf8_lossy(&environment).contains(run) {
+                kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+            }
+        }
+    }
+
+    pub fn revive_node(&mut self, number: usize) {
+        self.managers[number] = start_manager(&self.home, number, self.port);
     }
 
     pub fn connection(&self, number: usize) -> Connection {

@@ -1,6 +1,7 @@
 //! Made, attached, hurt, mended, grown, moved, detached, deleted.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 
 use granary_api::longhorn::{Engine, Volume};
 use granary_instance::wire::process::{ProcessDeleteRequest, ProcessListRequest};
@@ -87,6 +88,79 @@ async fn a_volume_without_room_says_why() {
         house.api::<Volume>().get_opt("v").await.unwrap().is_none().then_some(())
     })
     .await;
+}
+
+/// A volume that is in use is moved, loses a node, and gets it back: what was written stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_written_stays() {
+    let mut house = House::new().await;
+    // Devices are named by volume, for the whole machine.
+    let name = format!("control-{}", std::process::id());
+    let spec = json!({ "size": (64 * MIB).to_string(), "numberOfReplicas": 3, "frontend": "blockdev" });
+    house.create_volume(&name, spec).await;
+    house.change_volume(&name, json!({ "nodeID": "n2" })).await;
+    house.until_volume(&name, "attached", "healthy").await;
+    let device = format!("/dev/longhorn/{name}");
+    assert_eq!(engine(&house).await.status.unwrap().endpoint.as_deref(), Some(device.as_str()));
+    write(&device, 7).await;
+
+    house.change_volume(&name, json!({ "nodeID": "n1" })).await;
+    until("the engine to move", || async {
+        let engine = engine(&house).await;
+        (engine.spec.instance.node_id.as_deref() == Some("n1")).then_some(())
+    })
+    .await;
+    house.until_volume(&name, "attached", "healthy").await;
+    assert_eq!(read(&device).await, vec![7; MIB as usize]);
+
+    house.kill_node(2);
+    house.until_volume(&name, "attached", "degraded").await;
+    write(&device, 8).await;
+    house.revive_node(2);
+    house.until_volume(&name, "attached", "healthy").await;
+    assert_eq!(read(&device).await, vec![8; MIB as usize]);
+    assert_eq!(house.replicas().await.len(), 3);
+
+    house.change_volume(&name, json!({ "nodeID": "" })).await;
+    house.until_volume(&name, "detached", "unknown").await;
+}
+
+/// An engine's node is lost: the next engine starts with the two replicas that are left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_starts_elsewhere_when_its_node_is_dead() {
+    let mut house = House::new().await;
+    house
+        .create_volume("v", json!({ "size": (64 * MIB).to_string(), "numberOfReplicas": 3, "frontend": "" }))
+        .await;
+    house.change_volume("v", json!({ "nodeID": "n1" })).await;
+    house.until_volume("v", "attached", "healthy").await;
+    house.kill_node(0);
+    house.until_volume("v", "attached", "unknown").await;
+    house.change_volume("v", json!({ "nodeID": "n2" })).await;
+    let volume = house.until_volume("v", "attached", "degraded").await;
+    assert_eq!(volume.status.unwrap().current_node_id.as_deref(), Some("n2"));
+    house.revive_node(0);
+    house.until_volume("v", "attached", "healthy").await;
+}
+
+async fn write(device: &str, byte: u8) {
+    let device = device.to_owned();
+    let writing = move || {
+        let mut file = std::fs::OpenOptions::new().write(true).open(device).unwrap();
+        file.write_all(&vec![byte; MIB as usize]).unwrap();
+        file.sync_all().unwrap();
+    };
+    tokio::task::spawn_blocking(writing).await.unwrap();
+}
+
+async fn read(device: &str) -> Vec<u8> {
+    let device = device.to_owned();
+    let reading = move || {
+        let mut content = vec![0; MIB as usize];
+        std::fs::File::open(device).unwrap().read_exact(&mut content).unwrap();
+        content
+    };
+    tokio::task::spawn_blocking(reading).await.unwrap()
 }
 
 async fn engine(house: &House) -> Engine {

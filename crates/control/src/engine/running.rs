@@ -42,7 +42,7 @@ pub async fn look_after(
             }
         }
     }
-    let changes = changes(&told, has.iter().map(|(address, _)| address.as_str()));
+    let changes = changes(&told, &has);
     for address in &changes.remove {
         client.remove_replica(address).await?;
     }
@@ -98,10 +98,11 @@ fn fill(
     });
 }
 
-fn changes<'a>(told: &BTreeMap<String, String>, has: impl Iterator<Item = &'a str> + Clone) -> Changes {
-    let add = told.values().filter(|address| !has.clone().any(|held| held == address.as_str()));
-    let remove = has.clone().filter(|held| !told.values().any(|address| address == held));
-    Changes { add: add.cloned().collect(), remove: remove.map(str::to_owned).collect() }
+fn changes(told: &BTreeMap<String, String>, has: &[(String, ReplicaMode)]) -> Changes {
+    let add = told.values().filter(|address| !has.iter().any(|(held, _)| held == *address));
+    let held = has.iter().map(|(held, _)| held);
+    let remove = held.filter(|held| !told.values().any(|address| address == *held));
+    Changes { add: add.cloned().collect(), remove: remove.cloned().collect() }
 }
 
 fn modes(
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn an_engine_gets_what_it_lacks_and_loses_what_it_should_not_have() {
-        let changes = changes(&told(&["a", "b"]), ["b:1", "c:1"].into_iter());
+        let has = ["b:1", "c:1"].map(|address| (address.to_owned(), ReplicaMode::ReadWrite));
+        let changes = changes(&told(&["a", "b"]), &has);
         assert_eq!(changes, Changes { add: vec!["a:1".into()], remove: vec!["c:1".into()] });
     }
 

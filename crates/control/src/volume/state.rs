@@ -165,7 +165,7 @@ fn without_engine(seen: &Seen, engine: &Engine) -> Decision {
     if seen.usable().next().is_none() {
         return Decision::of(VolumeState::Creating, Some(Reason::NoReplicas)).with_all(fresh);
     }
-    let missing = (!fresh.is_empty()).then(|| Reason::ReplicasMissing(fresh.len()));
+    let missing = (!fresh.is_empty()).then_some(Reason::ReplicasMissing(fresh.len()));
     let mut decision = Decision::of(VolumeState::Detached, missing).with_all(fresh);
     decision.needs_expansion = engine.size != 0 && engine.size < seen.size;
     decision

@@ -40,9 +40,9 @@ pub async fn reconcile(engine: Arc<Engine>, controller: Arc<Controller>) -> Resu
     let before = engine.status.clone().unwrap_or_default();
     let (name, node) = (engine.name_any(), engine.spec.instance.node_id.as_deref());
     let wanted = Wanted::of(&engine.spec.instance, is_deleted);
-    let quorum = quorum(context, &engine).await?;
+    let limits = limits(context, &engine).await?;
     let instance =
-        process::advance(context, &name, node, wanted, &before.instance, |_| spec(&engine, quorum)).await?;
+        process::advance(context, &name, node, wanted, &before.instance, |_| spec(&engine, &limits)).await?;
     let state = instance.current_state.clone();
     if is_deleted && (state == Some(InstanceState::Stopped) || before.instance.uuid.is_none()) {
         finalizer::remove(&context.api::<Engine>(), &*engine).await?;
@@ -87,23 +87,33 @@ pub(super) fn client(
     Ok(ProxyClient::new(context.managers.connection(ip), &address, volume, &name))
 }
 
-/// With three replicas, writes need two of them, and in return the volume starts without a node that died: any two
-/// know what was acknowledged. With fewer, the one that is away may know more than the rest.
-async fn quorum(context: &Context, engine: &Engine) -> Result<u32, Failed> {
-    let name = engine.spec.instance.volume_name.as_deref().unwrap_or_default();
-    let volume = context.api::<Volume>().get_opt(name).await?;
-    let replicas = volume.and_then(|volume| volume.spec.number_of_replicas).filter(|count| *count > 0);
-    let default = i64::try_from(context.values().await?.number(catalogue::REPLICA_COUNT)).unwrap_or(1);
-    Ok(if replicas.unwrap_or(default) >= 3 { 2 } else { 1 })
+/// What an engine is told besides what its object says.
+struct Limits {
+    /// With three replicas, writes need two of them, and in return the volume starts without a node that died: any
+    /// two know what was acknowledged. With fewer, the one that is away may know more than the rest.
+    quorum: u32,
+    /// Seconds of silence after which a replica counts as failed.
+    patience: u64,
 }
 
-fn spec(engine: &Engine, quorum: u32) -> Result<ProcessSpec, Failed> {
+async fn limits(context: &Context, engine: &Engine) -> Result<Limits, Failed> {
+    let name = engine.spec.instance.volume_name.as_deref().unwrap_or_default();
+    let volume = context.api::<Volume>().get_opt(name).await?;
+    let values = context.values().await?;
+    let replicas = volume.and_then(|volume| volume.spec.number_of_replicas).filter(|count| *count > 0);
+    let default = i64::try_from(values.number(catalogue::REPLICA_COUNT)).unwrap_or(1);
+    let quorum = if replicas.unwrap_or(default) >= 3 { 2 } else { 1 };
+    Ok(Limits { quorum, patience: values.number(catalogue::ENGINE_REPLICA_TIMEOUT) })
+}
+
+fn spec(engine: &Engine, limits: &Limits) -> Result<ProcessSpec, Failed> {
     let name = engine.name_any();
     let lacks = |what| Failed::Incomplete(format!("engine {name}"), what);
     let spec = &engine.spec;
     let volume = spec.instance.volume_name.as_deref().ok_or_else(|| lacks("volumeName"))?;
     let mut args = vec!["engine".to_owned(), "--volume".to_owned(), volume.to_owned()];
-    args.extend(["--min-in-sync".to_owned(), quorum.to_string()]);
+    args.extend(["--min-in-sync".to_owned(), limits.quorum.to_string()]);
+    args.extend(["--replica-timeout".to_owned(), limits.patience.to_string()]);
     for address in spec.replica_address_map.iter().flatten().map(|(_, address)| address) {
         args.extend(["--replica".to_owned(), address.clone()]);
     }

@@ -1,5 +1,5 @@
-//! Every setting that something here reads, with Longhorn's name, default and limits.
-//! A setting that nobody reads is not in the list; objects with other names are left alone.
+//! The settings that matter to volumes, with Longhorn's names, defaults and limits. Those without a constant in use
+//! are kept and checked for the parts that will read them. Objects with other names are left alone.
 
 /// What the text of a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_sorted_for_readers() {
+    fn names_are_unique() {
         let names: std::collections::BTreeSet<_> = ALL.iter().map(|definition| definition.name).collect();
         assert_eq!(names.len(), ALL.len());
     }

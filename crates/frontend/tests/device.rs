@@ -86,6 +86,46 @@ async fn file_system(kind: &str, size: u64, package: &str, grow: &[&str], check:
     assert_nothing_is_left(&options).await;
 }
 
+/// What a program wrote without asking for a sync is the volume's before the device goes, whether a file system is
+/// between them or not.
+#[test]
+fn what_was_written_is_there_after_the_device_was_detached_under_its_users() {
+    on_one_thread(async {
+        let Setup { directory, volume, options } = setup("in-use", 64 * MIB);
+        let device = Device::attach(volume.clone(), &options).await.unwrap();
+        let node = text(device.path()).to_owned();
+        let (mount_point, source) = (directory.path().join("mnt"), directory.path().join("source"));
+        std::fs::create_dir(&mount_point).unwrap();
+        write_pattern(&source, 4 * MIB, 7);
+        run("e2fsprogs", "mkfs.ext4", ["-q", &node]).await;
+        run("mount", "mount", [&node, text(&mount_point)]).await;
+        let copy = mount_point.join("copy");
+        run("coreutils", "cp", [text(&source), text(&copy)]).await;
+        device.detach().await.unwrap();
+        run("mount", "umount", ["-l", text(&mount_point)]).await;
+
+        let device = Device::attach(volume.clone(), &options).await.unwrap();
+        let node = text(device.path()).to_owned();
+        run("mount", "mount", [&node, text(&mount_point)]).await;
+        run("diffutils", "cmp", [text(&source), text(&copy)]).await;
+        run("mount", "umount", [text(&mount_point)]).await;
+
+        // Held open, so that its last close does not write anything back.
+        let held = std::fs::File::open(&node).unwrap();
+        run(
+            "coreutils",
+            "dd",
+            [&format!("if={}", text(&source)), &format!("of={node}"), "bs=1M", "conv=notrunc", "status=none"],
+        )
+        .await;
+        device.detach().await.unwrap();
+        drop(held);
+        let expected = std::fs::read(&source).unwrap();
+        assert_eq!(volume.read(0, MIB as u32).await.unwrap(), expected[..MIB as usize]);
+        assert_nothing_is_left(&options).await;
+    });
+}
+
 /// ext4 grows while mounted only for those with CAP_SYS_RESOURCE, which root in a container may lack.
 fn may_resize_ext4_online() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -14,6 +14,7 @@ mod logs;
 mod replica;
 mod token;
 mod up;
+mod volume_name;
 
 use std::process::ExitCode;
 

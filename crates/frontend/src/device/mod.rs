@@ -5,6 +5,7 @@
 mod link;
 mod loop_device;
 mod over_fuse;
+mod settle;
 mod way;
 
 use std::io;
@@ -122,9 +123,10 @@ impl Device {
         &self.path
     }
 
-    /// Detaches the device and all that is under it. A device that is still mounted somewhere fails what that mount
-    /// still writes; who wants it clean unmounts first.
+    /// Detaches the device and all that is under it. What was written before is flushed; a device that is still mounted
+    /// somewhere fails what that mount writes afterwards. Who wants it clean unmounts first.
     pub async fn detach(self) -> io::Result<()> {
+        settle::settle(&self.path).await;
         if let Some(link) = &self.link {
             link::remove(link, &self.path);
         }

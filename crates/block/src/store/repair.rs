@@ -62,6 +62,12 @@ fn remedy(problem: &Problem, replacement_is_good: bool) -> Remedy {
         Problem::Backing { path, .. } => {
             (Action::Nothing, format!("put the original {path} back, or rebuild this replica"))
         }
+        Problem::MetadataMissing => (
+            Action::Nothing,
+            "either this is no replica's directory, then leave it alone; or its content is lost: rebuild the replica \
+             from another one, in a new directory"
+                .to_owned(),
+        ),
         _ => (
             Action::Nothing,
             "content is lost: remove the directory and rebuild this replica from another one".to_owned(),

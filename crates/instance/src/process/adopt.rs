@@ -53,7 +53,13 @@ fn running(record: &Record) -> Option<Child> {
 async fn choose(registry: &Registry, name: &str, found: Vec<Found>) -> Option<Found> {
     let (mut newcomers, mut old): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|found| found.record.replaces.is_some());
-    let (newcomer, mut old) = (newcomers.pop()?, old.pop()?);
+    let (newcomer, mut old) = match (newcomers.pop(), old.pop()) {
+        (Some(newcomer), Some(last)) if newcomers.is_empty() && old.is_empty() => (newcomer, last),
+        (newcomer, last) => {
+            let all = newcomers.into_iter().chain(old).chain(newcomer).chain(last).collect();
+            return freshest(registry, name, all);
+        }
+    };
     if let (Some(new), Some(leaving)) = (&newcomer.child, &mut old.child) {
         let left = tokio::time::timeout(LAST_MOMENTS, leaving.ended()).await.is_ok();
         if !left {
@@ -70,6 +76,20 @@ async fn choose(registry: &Registry, name: &str, found: Vec<Found>) -> Option<Fo
     let (kept, other) = if newcomer.child.is_some() { (newcomer, old) } else { (old, newcomer) };
     forget(registry, &other.record.run);
     Some(kept)
+}
+
+/// Which replaced which cannot be told any more; the one that was started last among those that run is kept.
+fn freshest(registry: &Registry, name: &str, mut found: Vec<Found>) -> Option<Found> {
+    found.sort_by_key(|found| (found.child.is_some(), found.record.process.map(|(_, started)| started)));
+    let kept = found.pop();
+    for other in found {
+        if let Some(child) = &other.child {
+            tracing::warn!(name, pid = child.pid, "ending a process that another of its name came after");
+            child.signal(Signal::TERM).ok();
+        }
+        forget(registry, &other.record.run);
+    }
+    kept
 }
 
 fn instance(registry: &Registry, found: Found) -> Arc<Instance> {

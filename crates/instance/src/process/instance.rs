@@ -25,6 +25,8 @@ pub struct Instance {
     settings: Arc<Settings>,
     pub ports: Reservation,
     record: Mutex<Record>,
+    /// Its record was removed and must not come back.
+    forgotten: CancellationToken,
     status: watch::Sender<Status>,
     stop: CancellationToken,
     kill: CancellationToken,
@@ -61,6 +63,7 @@ impl Instance {
             settings,
             ports,
             record: Mutex::new(record),
+            forgotten: CancellationToken::new(),
             status: watch::Sender::new(status),
             stop: CancellationToken::new(),
             kill: CancellationToken::new(),
@@ -159,6 +162,7 @@ impl Instance {
     }
 
     pub fn forget(&self) {
+        self.forgotten.cancel();
         if let Err(error) = Record::remove(&self.settings.state_dir, &self.run()) {
             tracing::warn!(run = self.run(), %error, "the record of a process stays behind");
         }
@@ -187,6 +191,9 @@ impl Instance {
     }
 
     fn saved(&self) {
+        if self.forgotten.is_cancelled() {
+            return;
+        }
         if let Err(error) = self.save() {
             let name = self.spec().name;
             tracing::error!(name, %error, "a restarted instance manager would not find this process");

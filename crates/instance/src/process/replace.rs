@@ -63,12 +63,14 @@ async fn exchange(registry: &Registry, old: &Arc<Instance>, spec: Spec) -> Resul
     old.stop();
     // Who was asked to go meanwhile was the process, whichever that is now.
     let deleting = old.is_deleting();
-    new.amend(|record| (record.replaces, record.deleting) = (None, deleting));
+    new.amend(|record| record.deleting = deleting);
     registry.enter(new.clone());
-    let leaving = old.clone();
+    let (leaving, staying) = (old.clone(), new.clone());
     tokio::spawn(async move {
         leaving.gone().await;
         leaving.forget();
+        // As long as there are two records, a manager that starts must know which came after which.
+        staying.amend(|record| record.replaces = None);
     });
     Ok(new.view())
 }

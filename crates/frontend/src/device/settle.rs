@@ -24,7 +24,7 @@ pub(super) async fn settle(device: &Path) {
             tracing::error!(device = %name, %error, "what the device's users wrote last may be lost");
         }
         Ok(Err(error)) => {
-            tracing::error!(device = %name, %error, "the device was not flushed; this is a defect")
+            tracing::error!(device = %name, %error, "the device was not flushed; this is a defect");
         }
         Err(_) => {
             tracing::error!(device = %name, "the device did not flush within {LIMIT:?}: what was written last may be lost");

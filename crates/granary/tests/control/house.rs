@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use granary_api::constants::longhorn::SYSTEM_NAMESPACE;
@@ -197,16 +198,19 @@ fn start_manager(home: &tempfile::TempDir, number: usize, port: u16) -> Child {
     child
 }
 
-/// One that is free, with the next three, on the addresses of all nodes.
+/// One that is free, with the next three, on the addresses of all nodes. Stories that run at the same time get
+/// different ones: between looking and listening another could take it.
 fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
     let is_free = |port: u16| {
         (0..NODES.len()).all(|number| {
             let ip: Ipv4Addr = address(number).parse().unwrap();
             (port..port + 4).all(|port| TcpListener::bind((ip, port)).is_ok())
         })
     };
-    let first = 26_000 + (std::process::id() % 1000) as u16 * 4;
-    (first..first + 1000).step_by(4).find(|port| is_free(*port)).unwrap()
+    let first = 24_000 + (std::process::id() % 100) as u16 * 80;
+    let taken = || first + NEXT.fetch_add(4, Ordering::Relaxed);
+    std::iter::repeat_with(taken).take(250).find(|port| is_free(*port)).unwrap()
 }
 
 pub async fn until<T, F, Fut>(what: &str, mut look: F) -> T

@@ -6,6 +6,7 @@ pub mod disk;
 pub mod engine;
 pub mod geometry;
 pub mod ids;
+pub mod name;
 pub mod reader;
 pub mod replica;
 pub mod size;

@@ -14,7 +14,6 @@ mod logs;
 mod replica;
 mod token;
 mod up;
-mod volume_name;
 
 use std::process::ExitCode;
 

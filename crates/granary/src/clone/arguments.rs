@@ -10,7 +10,7 @@ use granary_frontend::nbd::NbdUrl;
 #[command(after_help = super::EXIT_CODES_HELP)]
 pub struct CloneArgs {
     /// Name of the volume that has the snapshot
-    #[arg(long, value_name = "NAME", value_parser = crate::volume_name::parse)]
+    #[arg(long, value_name = "NAME", value_parser = granary_block::name::parse)]
     pub volume: String,
 
     /// The snapshot to copy

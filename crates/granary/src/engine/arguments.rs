@@ -13,7 +13,7 @@ use granary_frontend::FrontendSpec;
 #[command(after_help = super::EXIT_CODES_HELP)]
 pub struct EngineArgs {
     /// Name of the volume
-    #[arg(long, value_name = "NAME", value_parser = crate::volume_name::parse)]
+    #[arg(long, value_name = "NAME", value_parser = granary_block::name::parse)]
     pub volume: String,
 
     /// Size of the volume, e.g. 10GiB; without it, whatever its replicas have

@@ -68,7 +68,7 @@ async fn choose(registry: &Registry, name: &str, found: Vec<Found>) -> Option<Fo
                 pid = new.pid,
                 "a replacement was not finished; the process before it goes on"
             );
-            new.signal(Signal::KILL).ok();
+            end(name, new, Signal::KILL);
             forget(registry, &newcomer.record.run);
             return Some(old);
         }
@@ -85,11 +85,18 @@ fn freshest(registry: &Registry, name: &str, mut found: Vec<Found>) -> Option<Fo
     for other in found {
         if let Some(child) = &other.child {
             tracing::warn!(name, pid = child.pid, "ending a process that another of its name came after");
-            child.signal(Signal::TERM).ok();
+            end(name, child, Signal::TERM);
         }
         forget(registry, &other.record.run);
     }
     kept
+}
+
+/// What goes on regardless is fenced by the one that is kept, but takes up memory and ports.
+fn end(name: &str, child: &Child, signal: Signal) {
+    if let Err(error) = child.signal(signal) {
+        tracing::error!(name, pid = child.pid, %error, "a process that nobody needs stays behind; end it by hand");
+    }
 }
 
 fn instance(registry: &Registry, found: Found) -> Arc<Instance> {

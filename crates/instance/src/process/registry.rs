@@ -327,7 +327,9 @@ impl Registry {
                 }
                 look_at_file_systems(&instances);
             });
-            cleaned.await.ok();
+            if let Err(error) = cleaned.await {
+                tracing::error!(%error, "logs and file systems were not looked after; this is a defect");
+            }
         }
     }
 }

@@ -6,8 +6,6 @@ use crate::Refusal;
 
 /// A volume with ten times as many snapshots and replicas as anybody has needs less.
 const MAX_ARGUMENTS: usize = 1024;
-/// Names become names of files, with something added.
-const MAX_NAME: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,20 +53,8 @@ impl Spec {
 
 /// For names that become part of a path.
 pub fn check_name(what: &str, name: &str) -> Result<(), Refusal> {
-    let refuse = |reason: &str| Err(Refusal::Invalid(format!("{what} name {name:?}: {reason}")));
-    if name.is_empty() {
-        return refuse("it is empty");
-    }
-    if name.len() > MAX_NAME {
-        return refuse("it is longer than 200 characters");
-    }
-    if name.starts_with(['.', '-']) {
-        return refuse("it must begin with a letter or digit");
-    }
-    if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter)) {
-        return refuse("use letters, digits, '.', '_' and '-'");
-    }
-    Ok(())
+    granary_block::name::check(name)
+        .map_err(|reason| Refusal::Invalid(format!("{what} name {name:?}: {reason}")))
 }
 
 #[cfg(test)]
